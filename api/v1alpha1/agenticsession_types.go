@@ -1,0 +1,355 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AgenticSession is one run of an AI agent: the operator runs it as a Job with a runner pod, gives
+// it a workspace, an identity, a token and a network address, and reports its progress in the
+// status. Ask for a stop or a restart with the annotation ambient-code.io/desired-phase.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=agenticsessions,singular=agenticsession,shortName=as,scope=Namespaced,categories={ambient,all}
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the session is in its life"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is there"
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.llmSettings.model`
+// +kubebuilder:printcolumn:name="Started",type=date,JSONPath=`.status.startTime`,description="When the runner of the current run started"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Display Name",type=string,JSONPath=`.spec.displayName`,priority=1
+// +kubebuilder:printcolumn:name="Run",type=integer,JSONPath=`.status.run`,priority=1
+// +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.podName`,priority=1
+// +kubebuilder:printcolumn:name="Completed",type=date,JSONPath=`.status.completionTime`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",message="the name of a session must be at most 52 lower-case letters, digits and '-' and begin and end with a letter or digit: its Service, Job and pod labels are named after it; choose a shorter name without dots"
+type AgenticSession struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata. The name also names the session's Service, Job and volume: at most
+	// 52 characters, no dots.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What the agent is asked to do and with what.
+	// +required
+	Spec AgenticSessionSpec `json:"spec"`
+
+	// What the operator observed. Written by the operator, except lastActivityTime, which the
+	// platform's backend writes.
+	// +optional
+	// +kubebuilder:default={phase: Pending}
+	Status AgenticSessionStatus `json:"status,omitempty"`
+}
+
+// AgenticSessionList is a list of sessions.
+//
+// +kubebuilder:object:root=true
+type AgenticSessionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AgenticSession `json:"items"`
+}
+
+// AgenticSessionSpec is what the user asks for. An edit while a run goes on takes effect when the
+// session is next started.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.environmentVariables) || self.environmentVariables.all(k, k.matches('^[A-Za-z_][A-Za-z0-9_.-]*$'))",message="a name in environmentVariables must begin with a letter or '_' and hold only letters, digits, '_', '-' and '.'; rename it"
+type AgenticSessionSpec struct {
+	// The first prompt. It is used on the first run only, not when a stopped session is started
+	// again. At most 120000 characters: the runner gets it as an environment variable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=120000
+	InitialPrompt string `json:"initialPrompt,omitempty"`
+
+	// A name for people; it need not be unique.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	DisplayName string `json:"displayName,omitempty"`
+
+	// Who asked for the session; handed to the runner and kept for audit.
+	// +optional
+	UserContext *UserContext `json:"userContext,omitempty"`
+
+	// The language model and its settings.
+	// +optional
+	// +kubebuilder:default={}
+	LLMSettings LLMSettings `json:"llmSettings,omitempty"`
+
+	// Hard limit of one run in seconds, counted from the start of the runner; 0 means none. A run
+	// that reaches it ends as Failed with reason Timeout.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="timeout must be 0 (no limit) or a positive number of seconds"
+	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="timeout must be at most 31536000 seconds (one year); use 0 for no limit"
+	Timeout *int64 `json:"timeout,omitempty"`
+
+	// Seconds without activity after which a running session is stopped by itself; 0 switches this
+	// off. Unset means the project's inactivityTimeoutSeconds, then the operator's default.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="inactivityTimeout must be 0 (off) or a positive number of seconds; leave it out for the project's default"
+	InactivityTimeout *int64 `json:"inactivityTimeout,omitempty"`
+
+	// Whether the runner ends by itself when the agent has finished its answer, instead of waiting
+	// for the next message.
+	// +optional
+	StopOnRunFinished bool `json:"stopOnRunFinished,omitempty"`
+
+	// Whether a person talks with the agent while it runs.
+	// +optional
+	Interactive bool `json:"interactive,omitempty"`
+
+	// Git repositories the runner clones into the workspace. The last part of the URL, without
+	// .git, names the folder, so it must be unique in the list.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.url.find('[^/:]+$').replace('.git', '') == b.url.find('[^/:]+$').replace('.git', '')))",message="two repositories have the same name (the last part of the URL without .git): they would share one folder in the workspace; keep one of them"
+	Repos []Repo `json:"repos,omitempty"`
+
+	// The workflow the agent follows, from a Git repository.
+	// +optional
+	ActiveWorkflow *Workflow `json:"activeWorkflow,omitempty"`
+
+	// Extra environment variables of the runner. They may add and override ordinary values, never
+	// those that identify the session, come from a Secret or switch Vertex. Do not put secrets
+	// here: use the project's runner Secret.
+	// +optional
+	// +mapType=granular
+	// +kubebuilder:validation:MaxProperties=200
+	EnvironmentVariables map[string]EnvironmentValue `json:"environmentVariables,omitempty"`
+
+	// Tools the agent may use through the Model Context Protocol, besides the project's.
+	// +optional
+	MCPServers *MCPServers `json:"mcpServers,omitempty"`
+}
+
+// EnvironmentValue is the value of an environment variable.
+//
+// +kubebuilder:validation:MaxLength=32768
+type EnvironmentValue string
+
+// UserContext says who asked for a session.
+type UserContext struct {
+	// Identity of the user at the platform.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	UserID string `json:"userId,omitempty"`
+
+	// The user's name for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	DisplayName string `json:"displayName,omitempty"`
+
+	// Groups of the user at the time of the request.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Groups []string `json:"groups,omitempty"`
+}
+
+// LLMSettings chooses the language model of a session.
+type LLMSettings struct {
+	// Name of the model.
+	// +optional
+	// +kubebuilder:default=claude-sonnet-4-6
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Model string `json:"model,omitempty"`
+
+	// Sampling temperature, from 0 (always the likeliest answer) to 2.
+	// +optional
+	// +kubebuilder:default=0.7
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2
+	Temperature *float64 `json:"temperature,omitempty"`
+
+	// Most tokens of one answer.
+	// +optional
+	// +kubebuilder:default=4000
+	// +kubebuilder:validation:Minimum=1
+	MaxTokens int64 `json:"maxTokens,omitempty"`
+}
+
+// Repo is a Git repository of a session.
+type Repo struct {
+	// Where to clone it from: http://, https:// or ssh:// with a host and a path, or
+	// git@host:path.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="a repository URL must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
+	URL string `json:"url"`
+
+	// Branch to check out.
+	// +optional
+	// +kubebuilder:default=main
+	// +kubebuilder:validation:MaxLength=255
+	Branch string `json:"branch,omitempty"`
+
+	// Whether the runner pushes its commits back.
+	// +optional
+	// +kubebuilder:default=false
+	AutoPush bool `json:"autoPush,omitempty"`
+}
+
+// Workflow is a set of instructions for the agent, kept in a Git repository.
+type Workflow struct {
+	// Where to clone it from; same forms as a repository URL.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="gitUrl must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
+	GitURL string `json:"gitUrl"`
+
+	// Branch to check out.
+	// +optional
+	// +kubebuilder:default=main
+	// +kubebuilder:validation:MaxLength=255
+	Branch string `json:"branch,omitempty"`
+
+	// Folder of the workflow inside the repository; empty means its root.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
+}
+
+// AgenticSessionStatus is what the operator observed of a session.
+type AgenticSessionStatus struct {
+	// The metadata.generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Where the session is in its life.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// When the runner of the current run started.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// When the current run ended.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// When the agent or its user last did something. Written by the platform's backend.
+	// +optional
+	LastActivityTime *metav1.Time `json:"lastActivityTime,omitempty"`
+
+	// Who or what stopped the session.
+	// +optional
+	StoppedReason StoppedReason `json:"stoppedReason,omitempty"`
+
+	// Identifier of the conversation in the agent framework, for resuming it.
+	// +optional
+	SDKSessionID string `json:"sdkSessionId,omitempty"`
+
+	// How often the agent framework was started again within the session.
+	// +optional
+	SDKRestartCount int64 `json:"sdkRestartCount,omitempty"`
+
+	// What became of each repository of the spec.
+	// +optional
+	// +listType=atomic
+	ReconciledRepos []ReconciledRepo `json:"reconciledRepos,omitempty"`
+
+	// What became of the workflow of the spec.
+	// +optional
+	ReconciledWorkflow *ReconciledWorkflow `json:"reconciledWorkflow,omitempty"`
+
+	// Number of the current run, counted from 1; a restart makes the next one.
+	// +optional
+	Run int64 `json:"run,omitempty"`
+
+	// Name of the Job of the current run.
+	// +optional
+	JobName string `json:"jobName,omitempty"`
+
+	// UID of the Job of the current run. A Job with this name and another UID is not this run.
+	// +optional
+	JobUID string `json:"jobUID,omitempty"`
+
+	// Name of the runner pod of the current run.
+	// +optional
+	PodName string `json:"podName,omitempty"`
+
+	// When the current run was asked for: the creation of the session, or the request to start it
+	// again.
+	// +optional
+	QueuedTime *metav1.MicroTime `json:"queuedTime,omitempty"`
+
+	// When the objects of the current run began to be made; the start deadline counts from here.
+	// +optional
+	ProvisionedTime *metav1.Time `json:"provisionedTime,omitempty"`
+
+	// The request (annotation ambient-code.io/desired-phase and its time) that was carried out
+	// last and is not yet removed from the annotations.
+	// +optional
+	HandledRequest string `json:"handledRequest,omitempty"`
+
+	// Observations in detail. Ready is True while the runner is up and reachable; Completed and
+	// Failed say how a run ended.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ReconciledRepo says what became of a repository in a running session.
+type ReconciledRepo struct {
+	// URL of the repository.
+	// +required
+	URL string `json:"url"`
+
+	// Branch that was asked for.
+	// +optional
+	Branch string `json:"branch,omitempty"`
+
+	// Name of its folder in the workspace.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Branches found in the clone.
+	// +optional
+	// +listType=atomic
+	Branches []string `json:"branches,omitempty"`
+
+	// Branch that is checked out now.
+	// +optional
+	CurrentActiveBranch string `json:"currentActiveBranch,omitempty"`
+
+	// Default branch of the remote.
+	// +optional
+	DefaultBranch string `json:"defaultBranch,omitempty"`
+
+	// How far it is.
+	// +optional
+	// +kubebuilder:validation:Enum=Cloning;Ready;Failed
+	Status string `json:"status,omitempty"`
+
+	// When it was cloned.
+	// +optional
+	ClonedAt *metav1.Time `json:"clonedAt,omitempty"`
+}
+
+// ReconciledWorkflow says what became of the workflow in a running session.
+type ReconciledWorkflow struct {
+	// Git URL of the workflow.
+	// +required
+	GitURL string `json:"gitUrl"`
+
+	// Branch that was asked for.
+	// +optional
+	Branch string `json:"branch,omitempty"`
+
+	// Folder of the workflow inside the repository.
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// How far it is.
+	// +optional
+	// +kubebuilder:validation:Enum=Cloning;Active;Failed
+	Status string `json:"status,omitempty"`
+
+	// When it took effect.
+	// +optional
+	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
+}

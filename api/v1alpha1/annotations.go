@@ -1,0 +1,92 @@
+package v1alpha1
+
+// Annotations and labels. Source of the names: the contract with the Ambient Code Platform, except
+// where "ours" is said.
+const (
+	// AnnotationDesiredPhase asks for a (re)start (Running) or a stop (Stopped).
+	AnnotationDesiredPhase = "ambient-code.io/desired-phase"
+	// AnnotationStartRequestedAt is the time of a request to start.
+	AnnotationStartRequestedAt = "ambient-code.io/start-requested-at"
+	// AnnotationStopRequestedAt is the time of a request to stop.
+	AnnotationStopRequestedAt = "ambient-code.io/stop-requested-at"
+	// AnnotationParentSessionID names the session that this one continues.
+	AnnotationParentSessionID = "vteam.ambient-code/parent-session-id"
+	// AnnotationForceExecutePrompt makes the next run use the initial prompt although the session
+	// ran before.
+	AnnotationForceExecutePrompt = "ambient-code.io/force-execute-prompt"
+	// AnnotationRunnerTokenSecret names the Secret with the runner's token.
+	AnnotationRunnerTokenSecret = "ambient-code.io/runner-token-secret"
+	// AnnotationRunnerServiceAccount names the ServiceAccount of the runner.
+	AnnotationRunnerServiceAccount = "ambient-code.io/runner-sa"
+	// AnnotationCreatedByUserID is on the runner's ServiceAccount: who asked for the session.
+	AnnotationCreatedByUserID = "ambient-code.io/created-by-user-id"
+	// AnnotationTokenRefreshedAt is on the token Secret: when the token was minted, RFC 3339.
+	AnnotationTokenRefreshedAt = "ambient-code.io/token-refreshed-at"
+	// AnnotationTokenExpiresAt is on the token Secret: the token's real expiry, RFC 3339; ours.
+	AnnotationTokenExpiresAt = "ambient-code.io/token-expires-at"
+	// AnnotationTokenIdentity is on the token Secret: the UID of the ServiceAccount that the token
+	// speaks for; ours.
+	AnnotationTokenIdentity = "ambient-code.io/token-identity"
+	// AnnotationTimeoutSeconds is on the Job: spec.timeout at the time the run began; ours.
+	AnnotationTimeoutSeconds = "ambient-code.io/timeout-seconds"
+	// AnnotationSessionUID is on every object of a session: the session's UID, so that the object
+	// is still known as the session's when its owner reference is taken off; ours.
+	AnnotationSessionUID = "ambient-code.io/session-uid"
+	// AnnotationRunnersManageSessions, on ProjectSettings, lets agents change other sessions.
+	AnnotationRunnersManageSessions = "ambient-code.io/runners-manage-sessions"
+
+	// LabelManaged, on a Namespace with value "true", has the operator serve it.
+	LabelManaged = "ambient-code.io/managed"
+	// LabelSession is on every object of a session: the session's name.
+	LabelSession = "agentic-session"
+	// LabelApp is on the runner pod; its value is AppRunner.
+	LabelApp = "app"
+	// LabelRun is on the Job, its pods and the token Secret: the number of the run; ours.
+	LabelRun = "ambient-code.io/run"
+	// LabelManagedBy is on every object of ours.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+
+	// AppRunner is the value of LabelApp on runner pods.
+	AppRunner = "ambient-code-runner"
+	// AppRunnerToken is the value of LabelApp on token Secrets.
+	AppRunnerToken = "ambient-runner-token"
+	// ManagedByOperator is the value of LabelManagedBy.
+	ManagedByOperator = "agentic-operator"
+
+	// DesiredRunning is the value of AnnotationDesiredPhase that asks for a start.
+	DesiredRunning = "Running"
+	// DesiredStopped is the value of AnnotationDesiredPhase that asks for a stop.
+	DesiredStopped = "Stopped"
+)
+
+// Key describes an annotation or label for generated documentation.
+type Key struct {
+	Key       string
+	On        string
+	WrittenBy string
+	ReadBy    string
+	Meaning   string
+}
+
+// Keys lists every annotation and label the operator knows.
+var Keys = []Key{
+	{AnnotationDesiredPhase, "AgenticSession", "user, backend", "operator", "request: Running starts (again), Stopped stops; removed once honoured"},
+	{AnnotationStartRequestedAt, "AgenticSession", "backend", "operator", "time of the request to start; removed with it"},
+	{AnnotationStopRequestedAt, "AgenticSession", "backend", "operator", "time of the request to stop; removed with it"},
+	{AnnotationParentSessionID, "AgenticSession", "backend", "operator", "the session this one continues; handed to the runner"},
+	{AnnotationForceExecutePrompt, "AgenticSession, Job", "trigger; on the Job the operator", "operator", "true: the next run uses initialPrompt although the session ran before; removed once used"},
+	{AnnotationRunnerTokenSecret, "AgenticSession", "operator", "backend", "name of the Secret with the runner's token"},
+	{AnnotationRunnerServiceAccount, "AgenticSession", "operator", "backend", "name of the runner's ServiceAccount"},
+	{AnnotationCreatedByUserID, "ServiceAccount", "operator", "backend", "spec.userContext.userId of the session"},
+	{AnnotationTokenRefreshedAt, "Secret", "operator", "people", "when the token was minted"},
+	{AnnotationTokenExpiresAt, "Secret", "operator", "operator", "when the token expires"},
+	{AnnotationTokenIdentity, "Secret", "operator", "operator", "UID of the ServiceAccount the token speaks for"},
+	{AnnotationTimeoutSeconds, "Job", "operator", "operator", "spec.timeout of the run"},
+	{AnnotationSessionUID, "every object of a session", "operator", "operator", "UID of the session"},
+	{AnnotationRunnersManageSessions, "ProjectSettings", "user", "operator", "true: agents of the project may change all its sessions"},
+	{LabelManaged, "Namespace", "user, backend", "operator", "true: sessions in the namespace are run"},
+	{LabelSession, "every object of a session", "operator", "operator, backend", "name of the session"},
+	{LabelApp, "Pod, Secret", "operator", "operator, backend", "ambient-code-runner or ambient-runner-token"},
+	{LabelRun, "Job, Pod, Secret", "operator", "operator", "number of the run"},
+	{LabelManagedBy, "every object of ours", "operator", "people", "agentic-operator"},
+}

@@ -1,0 +1,149 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProjectSettings holds the settings of a project (a managed namespace): who has access, which
+// Secret its runners use and after how long an idle session stops. A namespace has exactly one,
+// named projectsettings.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=projectsettings,singular=projectsettings,shortName=ps,scope=Namespaced,categories=ambient
+// +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.spec.runnerSecretsName`,description="Secret with the keys of the project's runners"
+// +kubebuilder:printcolumn:name="Idle Stop",type=integer,JSONPath=`.spec.inactivityTimeoutSeconds`,description="Seconds after which an idle session stops"
+// +kubebuilder:printcolumn:name="Groups",type=integer,JSONPath=`.status.groupBindingsCreated`,description="Groups that have access"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name == 'projectsettings'",message="a namespace has one ProjectSettings and it must be named projectsettings; rename it"
+type ProjectSettings struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata. The name must be projectsettings.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// The settings of the project.
+	// +required
+	Spec ProjectSettingsSpec `json:"spec"`
+
+	// What the operator made of the settings.
+	// +optional
+	Status ProjectSettingsStatus `json:"status,omitempty"`
+}
+
+// ProjectSettingsList is a list of project settings.
+//
+// +kubebuilder:object:root=true
+type ProjectSettingsList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ProjectSettings `json:"items"`
+}
+
+// ProjectSettingsSpec is the settings of a project.
+type ProjectSettingsSpec struct {
+	// Groups that may use the project and in which role. A group that is taken off the list loses
+	// its access.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	GroupAccess []GroupAccess `json:"groupAccess"`
+
+	// Name of the Secret whose keys every runner of the project gets as environment variables
+	// (ANTHROPIC_API_KEY and the like). Empty means ambient-runner-secrets.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="runnerSecretsName must be the name of a Secret: lower-case letters, digits, '-' and '.'"
+	RunnerSecretsName string `json:"runnerSecretsName,omitempty"`
+
+	// Repositories offered to the sessions of the project.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	Repositories []ProjectRepository `json:"repositories,omitempty"`
+
+	// Seconds without activity after which a session of the project is stopped by itself, unless
+	// the session says otherwise; 0 switches this off.
+	// +optional
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="inactivityTimeoutSeconds must be 0 (off) or a positive number of seconds"
+	InactivityTimeoutSeconds *int64 `json:"inactivityTimeoutSeconds,omitempty"`
+
+	// Tools every session of the project may use through the Model Context Protocol.
+	// +optional
+	MCPServers *MCPServers `json:"mcpServers,omitempty"`
+}
+
+// GroupAccess gives a group a role in the project.
+type GroupAccess struct {
+	// Name of the group as the cluster's authentication reports it. system:authenticated and
+	// system:unauthenticated are refused: they would open the project to everybody.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!(self in ['system:authenticated', 'system:unauthenticated'])",message="this group would open the project to everybody; name a group of your own"
+	GroupName string `json:"groupName"`
+
+	// What the group may do: admin manages the project, edit runs sessions, view only looks.
+	// +required
+	Role GroupRole `json:"role"`
+}
+
+// GroupRole is a role in a project.
+//
+// +kubebuilder:validation:Enum=admin;edit;view
+type GroupRole string
+
+// The roles of a project; each is bound to the ClusterRole ambient-project-<role>.
+const (
+	GroupRoleAdmin GroupRole = "admin"
+	GroupRoleEdit  GroupRole = "edit"
+	GroupRoleView  GroupRole = "view"
+)
+
+// ProjectRepository is a Git repository offered to the sessions of a project.
+type ProjectRepository struct {
+	// Where to clone it from: http://, https:// or ssh:// with a host and a path, or
+	// git@host:path.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="a repository URL must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
+	URL string `json:"url"`
+
+	// Branch to check out; empty means the repository's default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Branch string `json:"branch,omitempty"`
+
+	// Who hosts it.
+	// +optional
+	// +kubebuilder:validation:Enum=github;gitlab
+	Provider string `json:"provider,omitempty"`
+}
+
+// ProjectSettingsStatus is what the operator made of the settings.
+type ProjectSettingsStatus struct {
+	// The metadata.generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// How many groups of groupAccess have their RoleBinding.
+	// +optional
+	GroupBindingsCreated int32 `json:"groupBindingsCreated,omitempty"`
+
+	// Whether the ServiceAccount, Role and RoleBinding ambient-session-trigger, which scheduled
+	// sessions need, are in place.
+	// +optional
+	ScheduledSessionRBACReady bool `json:"scheduledSessionRBACReady,omitempty"`
+
+	// Whether the LimitRange ambient-default-limits is in place.
+	// +optional
+	LimitRangeReady bool `json:"limitRangeReady,omitempty"`
+
+	// Observations in detail.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,176 @@
+// Package controllers is the imperative shell around internal/session: the only place with a
+// client. For a session, agenticsession_observe.go reads one World, internal/session decides,
+// agenticsession_enforce.go makes the cluster match the phase and this file reports. A pass either
+// moves a session to another phase or enforces the phase it is in; the stored phase is the log
+// that a crash cannot lose. What wakes a pass is in sources.go, for plain watches in
+// legacy_watch.go.
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/apply"
+	"github.com/ambient-code/agentic-operator/internal/config"
+	"github.com/ambient-code/agentic-operator/internal/metrics"
+	"github.com/ambient-code/agentic-operator/internal/session"
+)
+
+// AgenticSessionReconciler runs sessions.
+type AgenticSessionReconciler struct {
+	// Client reads from caches, or from the API server under --legacy-watch, and writes.
+	Client client.Client
+	// Live reads from the API server; only where the cache may not be believed.
+	Live    client.Reader
+	Config  *config.Config
+	Metrics *metrics.Set
+	Events  events.EventRecorder
+	Clock   clock.PassiveClock
+	// Indexed says that Client finds the objects of a session by index.
+	Indexed bool
+}
+
+// +kubebuilder:rbac:groups=vteam.ambient-code,resources=agenticsessions,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups=vteam.ambient-code,resources=agenticsessions/status,verbs=patch
+// +kubebuilder:rbac:groups=vteam.ambient-code,resources=projectsettings,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts/token,verbs=create
+// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile makes one pass over a session.
+func (r *AgenticSessionReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	began := r.Clock.Now()
+	s := &v1alpha1.AgenticSession{}
+	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading the session: %w", err)
+	}
+	if s.DeletionTimestamp != nil {
+		// Everything the session has is owned by it and goes with it.
+		return ctrl.Result{}, nil
+	}
+	phase := s.Status.Phase
+	wake, err := r.pass(ctx, s, began)
+	r.Metrics.Reconciled(phase, r.Clock.Since(began), err)
+	if err != nil {
+		r.Metrics.Error(s.Namespace, phase, errorType(err))
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: wake}, nil
+}
+
+// pass observes, decides, moves or enforces, and reports. It returns after how long the session is
+// to be looked at again, 0 for not before something happens.
+func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.AgenticSession, now time.Time) (time.Duration, error) {
+	seen, err := r.observe(ctx, s, now)
+	if err != nil {
+		return 0, err
+	}
+	w := &seen.world
+	if d := session.Decide(w); d.Moves() {
+		return 0, r.report(ctx, w, d)
+	}
+	enforceErr := r.enforce(ctx, seen)
+	d := session.Decide(w)
+	if err := r.report(ctx, w, d); err != nil {
+		return 0, errors.Join(enforceErr, err)
+	}
+	if d.Moves() {
+		return 0, nil
+	}
+	return w.Wake(), enforceErr
+}
+
+// report writes the status where it differs, and tells of a phase change after it was written. A
+// conflict means that a newer session is on its way here: its event makes the next pass.
+func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World, d session.Decision) error {
+	was := w.Session.DeepCopy()
+	status := session.Status(w, d)
+	if equality.Semantic.DeepEqual(was.Status, status) {
+		return nil
+	}
+	changed := w.Session.DeepCopy()
+	changed.Status = status
+	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			log.FromContext(ctx).V(1).Info("the session changed meanwhile", "error", err.Error())
+			return nil
+		}
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	r.tell(ctx, was, changed, w, d)
+	w.Session = changed
+	return nil
+}
+
+// tell counts, logs and publishes what a status write changed.
+func (r *AgenticSessionReconciler) tell(ctx context.Context, was, is *v1alpha1.AgenticSession, w *session.World, d session.Decision) {
+	r.Metrics.Observe(is.Namespace, &was.Status, &is.Status, w.Now)
+	if was.Status.PodName == "" && is.Status.PodName != "" {
+		if took, ok := w.PodCreation(); ok {
+			r.Metrics.PodCreated(is.Namespace, took)
+		}
+	}
+	logger := log.FromContext(ctx)
+	if !d.Moves() {
+		logger.V(1).Info("Status changed", "phase", d.To, "reason", d.Reason)
+		return
+	}
+	logger.Info("Phase changed", "from", d.From, "to", d.To, "reason", d.Reason, "run", is.Status.Run)
+	kind := corev1.EventTypeNormal
+	if d.To == v1alpha1.PhaseFailed {
+		kind = corev1.EventTypeWarning
+	}
+	r.Events.Eventf(is, nil, kind, d.Reason, "Phase"+string(d.To), "%s", short(d.Message))
+}
+
+// short keeps a message within what an Event may hold.
+func short(message string) string {
+	const limit = 1000
+	if len(message) <= limit {
+		return message
+	}
+	return message[:limit] + "..."
+}
+
+// errorType is the closed set of error types in metrics.
+func errorType(err error) string {
+	var blocked *apply.Blocked
+	switch {
+	case errors.As(err, &blocked):
+		return "blocked"
+	case errors.Is(err, errToken):
+		return "token"
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return "timeout"
+	case apierrors.IsConflict(err):
+		return "conflict"
+	case apierrors.IsForbidden(err):
+		return "forbidden"
+	default:
+		return "other"
+	}
+}

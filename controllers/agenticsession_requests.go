@@ -1,0 +1,111 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/workload"
+)
+
+// consumeRequests removes the request that the phase honours from the annotations. Each removal
+// is made only if the annotation still says what this pass has seen: a newer request stays.
+func (r *AgenticSessionReconciler) consumeRequests(ctx context.Context, o *seen) error {
+	var keys []string
+	if o.world.Honoured() {
+		keys = append(keys, v1alpha1.AnnotationDesiredPhase, requestTime(o.world.Session))
+	}
+	if o.promptForced() {
+		keys = append(keys, v1alpha1.AnnotationForceExecutePrompt)
+	}
+	return r.removeAnnotations(ctx, o, keys)
+}
+
+// promptForced says that the run in progress was told to use the prompt again, so that the
+// annotation has done its work.
+func (o *seen) promptForced() bool {
+	job := o.world.Job
+	return job != nil && o.world.Phase() == v1alpha1.PhaseCreating &&
+		job.Annotations[v1alpha1.AnnotationForceExecutePrompt] == "true"
+}
+
+func requestTime(s *v1alpha1.AgenticSession) string {
+	if s.Annotations[v1alpha1.AnnotationDesiredPhase] == v1alpha1.DesiredRunning {
+		return v1alpha1.AnnotationStartRequestedAt
+	}
+	return v1alpha1.AnnotationStopRequestedAt
+}
+
+// operation is one step of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value,omitempty"`
+}
+
+func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *seen, keys []string) error {
+	s := o.world.Session
+	var patch []operation
+	for _, key := range keys {
+		value, there := s.Annotations[key]
+		if !there {
+			continue
+		}
+		path := "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+		patch = append(patch, operation{"test", path, value}, operation{"remove", path, ""})
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding the removal of a request: %w", err)
+	}
+	changed := s.DeepCopy()
+	err = r.Client.Patch(ctx, changed, client.RawPatch(types.JSONPatchType, data))
+	switch {
+	case err == nil:
+		o.take(changed)
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		// The annotation says something else by now; the event of that makes the next pass.
+		return nil
+	default:
+		return fmt.Errorf("removing the request that was carried out: %w", err)
+	}
+}
+
+// take goes on with the session as the API server has it after a write of ours to its metadata.
+func (o *seen) take(changed *v1alpha1.AgenticSession) {
+	o.world.Session = changed
+	o.plan.Session = changed
+}
+
+// introduce names the token Secret and the identity of the runner in the session's annotations:
+// the platform's backend accepts a runner by them.
+// It returns the session as it is then.
+func (r *AgenticSessionReconciler) introduce(ctx context.Context, s *v1alpha1.AgenticSession) (*v1alpha1.AgenticSession, error) {
+	want := map[string]string{
+		v1alpha1.AnnotationRunnerTokenSecret:    workload.TokenSecretName(s.Name),
+		v1alpha1.AnnotationRunnerServiceAccount: workload.ServiceAccountName(s.Name),
+	}
+	changed := s.DeepCopy()
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	maps.Copy(changed.Annotations, want)
+	if maps.Equal(changed.Annotations, s.Annotations) {
+		return s, nil
+	}
+	if err := r.Client.Patch(ctx, changed, client.MergeFrom(s)); err != nil {
+		return s, fmt.Errorf("naming the runner's identity in the session's annotations: %w", err)
+	}
+	return changed, nil
+}

@@ -1,0 +1,213 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/workload"
+)
+
+const (
+	// indexSession finds Jobs and pods by their session.
+	indexSession = "session"
+	// indexInvolvedUID finds Events by the object they speak of. It has the name of the API
+	// server's own field selector, so that the same list works with and without a cache.
+	indexInvolvedUID = "involvedObject.uid"
+
+	reasonFailedCreate  = "FailedCreate"
+	projectSettingsName = "projectsettings"
+)
+
+// watched is a kind whose changes wake sessions. The table of all serves the shared caches and the
+// plain watches of --legacy-watch alike.
+type watched struct {
+	object client.Object
+	list   client.ObjectList
+	// labels and fields select what is ours to see; nil selects all.
+	labels labels.Selector
+	fields fields.Selector
+	// strip drops what is never read, to keep caches small.
+	strip func(any) (any, error)
+	// sessions maps an object to the sessions it concerns.
+	sessions func(context.Context, client.Object) []reconcile.Request
+}
+
+// watches lists every kind that sessions depend on.
+func (r *AgenticSessionReconciler) watches() []watched {
+	ours, err := labels.NewRequirement(v1alpha1.LabelSession, "exists", nil)
+	selector := labels.NewSelector()
+	if err == nil {
+		selector = selector.Add(*ours)
+	}
+	managed := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: "true"})
+	refused := fields.Set{"involvedObject.kind": "Job", "reason": reasonFailedCreate}.AsSelector()
+	trustedCA := fields.OneTermEqualSelector("metadata.name", workload.TrustedCAConfigMap)
+	return []watched{
+		{object: &v1alpha1.AgenticSession{}, list: &v1alpha1.AgenticSessionList{}, sessions: itself},
+		{object: &batchv1.Job{}, list: &batchv1.JobList{}, labels: selector, strip: stripJob, sessions: byLabel},
+		{object: &corev1.Pod{}, list: &corev1.PodList{}, labels: selector, strip: stripPod, sessions: byLabel},
+		{object: &corev1.ServiceAccount{}, list: &corev1.ServiceAccountList{}, labels: selector, sessions: byLabel},
+		{object: &corev1.Service{}, list: &corev1.ServiceList{}, labels: selector, sessions: byLabel},
+		{object: &corev1.PersistentVolumeClaim{}, list: &corev1.PersistentVolumeClaimList{}, labels: selector, sessions: byLabel},
+		{object: &rbacv1.Role{}, list: &rbacv1.RoleList{}, labels: selector, sessions: byLabel},
+		{object: &rbacv1.RoleBinding{}, list: &rbacv1.RoleBindingList{}, labels: selector, sessions: byLabel},
+		{object: partial("v1", "Secret"), list: partialList("v1", "SecretList"), strip: stripMetadata, sessions: r.bySecret},
+		{object: partial("v1", "ConfigMap"), list: partialList("v1", "ConfigMapList"), fields: trustedCA, strip: stripMetadata, sessions: nobody},
+		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), labels: managed, strip: stripMetadata, sessions: r.byNamespace},
+		{object: &corev1.Event{}, list: &corev1.EventList{}, fields: refused, strip: stripEvent, sessions: byEvent},
+		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject},
+	}
+}
+
+// CacheOptions configures the manager's cache: only what is ours, without what is never read, and
+// no cache that nobody asked for.
+func CacheOptions() cache.Options {
+	options := cache.Options{
+		ByObject:                    map[client.Object]cache.ByObject{},
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: true,
+	}
+	for _, w := range (&AgenticSessionReconciler{}).watches() {
+		by := cache.ByObject{Label: w.labels, Field: w.fields, Transform: cache.TransformStripManagedFields()}
+		if w.strip != nil {
+			by.Transform = w.strip
+		}
+		options.ByObject[w.object] = by
+	}
+	return options
+}
+
+func partialList(version, kind string) *metav1.PartialObjectMetadataList {
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}}
+}
+
+func request(namespace, name string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+func itself(_ context.Context, object client.Object) []reconcile.Request {
+	return request(object.GetNamespace(), object.GetName())
+}
+
+func nobody(context.Context, client.Object) []reconcile.Request { return nil }
+
+// byLabel goes by the label, not the owner: the end of an object that belonged to a deleted session
+// wakes a new one of the same name that waits for it.
+func byLabel(_ context.Context, object client.Object) []reconcile.Request {
+	if name := object.GetLabels()[v1alpha1.LabelSession]; name != "" {
+		return request(object.GetNamespace(), name)
+	}
+	return nil
+}
+
+// byEvent maps the Job controller's complaint to the session of the Job.
+func byEvent(_ context.Context, object client.Object) []reconcile.Request {
+	event, ok := object.(*corev1.Event)
+	if !ok {
+		return nil
+	}
+	if name := workload.SessionOfJob(event.InvolvedObject.Name); name != "" {
+		return request(event.Namespace, name)
+	}
+	return nil
+}
+
+// bySecret wakes the session of a token Secret, or the sessions that wait for one that the project
+// must hold.
+func (r *AgenticSessionReconciler) bySecret(ctx context.Context, object client.Object) []reconcile.Request {
+	if requests := byLabel(ctx, object); requests != nil {
+		return requests
+	}
+	project := &v1alpha1.ProjectSettings{}
+	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: projectSettingsName}
+	if err := r.Client.Get(ctx, key, project); err != nil {
+		project = nil
+	}
+	if name := object.GetName(); name != workload.RunnerSecret(project) && name != workload.VertexSecret {
+		return nil
+	}
+	return r.waiting(ctx, object.GetNamespace())
+}
+
+func (r *AgenticSessionReconciler) byNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.waiting(ctx, object.GetName())
+}
+
+// waiting lists the sessions of a namespace that have not begun.
+func (r *AgenticSessionReconciler) waiting(ctx context.Context, namespace string) []reconcile.Request {
+	return r.inNamespace(ctx, namespace, func(s *v1alpha1.AgenticSession) bool {
+		return s.Status.Phase == "" || s.Status.Phase == v1alpha1.PhasePending
+	})
+}
+
+// byProject wakes the sessions that a change of the settings can concern: those that are not over.
+func (r *AgenticSessionReconciler) byProject(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.inNamespace(ctx, object.GetNamespace(), func(s *v1alpha1.AgenticSession) bool {
+		return !s.Status.Phase.Terminal()
+	})
+}
+
+func (r *AgenticSessionReconciler) inNamespace(ctx context.Context, namespace string, wanted func(*v1alpha1.AgenticSession) bool) []reconcile.Request {
+	sessions := &v1alpha1.AgenticSessionList{}
+	if err := r.Client.List(ctx, sessions, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range sessions.Items {
+		if s := &sessions.Items[i]; wanted(s) {
+			requests = append(requests, request(s.Namespace, s.Name)...)
+		}
+	}
+	return requests
+}
+
+// stripPod keeps of a pod what outcomes and obstacles are read from.
+func stripPod(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	}
+	return object, nil
+}
+
+// stripJob drops the pod template, which holds the prompt.
+func stripJob(object any) (any, error) {
+	if job, ok := object.(*batchv1.Job); ok {
+		job.ManagedFields = nil
+		job.Spec.Template = corev1.PodTemplateSpec{}
+	}
+	return object, nil
+}
+
+func stripEvent(object any) (any, error) {
+	if event, ok := object.(*corev1.Event); ok {
+		event.ObjectMeta = metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion}
+	}
+	return object, nil
+}
+
+// stripMetadata keeps of other people's objects that they exist, and of ours what we wrote.
+func stripMetadata(object any) (any, error) {
+	m, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, fmt.Errorf("a cache of metadata holds %T", object)
+	}
+	m.ManagedFields = nil
+	if m.Labels[v1alpha1.LabelSession] == "" {
+		m.Annotations = nil
+		m.OwnerReferences = nil
+	}
+	return m, nil
+}

@@ -1,0 +1,162 @@
+// Package apply makes objects of a session be as they should be: it creates what is missing, mends
+// what was changed and removes what must go. It touches only what the session controls; anything
+// else that stands in the way becomes an Obstacle, with its bytes unchanged.
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/session"
+)
+
+// Applier writes objects. Live reads past any cache; it is used only when the cache and the API
+// server disagree.
+type Applier struct {
+	Client client.Client
+	Live   client.Reader
+}
+
+// Blocked is an error that is told to the user as an obstacle. The pass is tried again, unless
+// the obstacle is final.
+type Blocked struct {
+	session.Obstacle
+	cause error
+}
+
+func (b *Blocked) Error() string { return b.Object + ": " + b.Message }
+
+func (b *Blocked) Unwrap() error { return b.cause }
+
+// Ensure makes an object exist as desired; observed is what the cache has of it, nil for nothing.
+// It returns the object as the API server now has it. The error is a *Blocked where the object is
+// not the session's, is being deleted, or is refused by the API server.
+func (a *Applier) Ensure(ctx context.Context, desired, observed client.Object) (client.Object, error) {
+	if observed != nil {
+		return a.mend(ctx, desired, observed)
+	}
+	fresh := desired.DeepCopyObject().(client.Object)
+	err := a.Client.Create(ctx, fresh)
+	switch {
+	case err == nil:
+		return fresh, nil
+	case !apierrors.IsAlreadyExists(err):
+		return nil, refused(a.kind(desired), desired.GetName(), err)
+	}
+	// The cache lags behind, or the object lacks the label that the cache selects by.
+	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(desired), fresh); err != nil {
+		return nil, fmt.Errorf("reading %s %s, which exists already: %w", a.kind(desired), desired.GetName(), err)
+	}
+	return a.mend(ctx, desired, fresh)
+}
+
+// mend changes an object of the session's back to what is desired.
+func (a *Applier) mend(ctx context.Context, desired, observed client.Object) (client.Object, error) {
+	kind := a.kind(desired)
+	if blocked := standing(kind, desired, observed); blocked != nil {
+		return nil, blocked
+	}
+	mended := observed.DeepCopyObject().(client.Object)
+	copyMetadata(desired, mended)
+	if replace := copySpec(desired, mended); replace {
+		return nil, a.replace(ctx, kind, observed)
+	}
+	if equality.Semantic.DeepEqual(observed, mended) {
+		return observed, nil
+	}
+	if err := a.Client.Patch(ctx, mended, client.MergeFrom(observed)); err != nil {
+		return nil, refused(kind, desired.GetName(), err)
+	}
+	return mended, nil
+}
+
+// replace removes an object of ours whose wrong part cannot be changed; the next pass makes it
+// anew.
+func (a *Applier) replace(ctx context.Context, kind string, observed client.Object) error {
+	if err := a.Remove(ctx, observed); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s %s was changed in a part that cannot be changed back; it was removed and is made anew", kind, observed.GetName())
+}
+
+// Remove deletes exactly this object, with its dependents in the background. An object that is
+// gone or being deleted already is no error.
+func (a *Applier) Remove(ctx context.Context, object client.Object) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := object.GetUID()
+	err := a.Client.Delete(ctx, object,
+		client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.Preconditions{UID: &uid})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting %s %s: %w", a.kind(object), object.GetName(), err)
+	}
+	return nil
+}
+
+// standing says why an object that exists cannot be used as the desired one; nil when it can.
+func standing(kind string, desired, observed client.Object) *Blocked {
+	name := kind + " " + observed.GetName()
+	owner := desired.GetOwnerReferences()[0]
+	controller := metav1.GetControllerOf(observed)
+	ours := controller != nil && controller.UID == owner.UID || controller == nil && madeByUs(desired, observed)
+	switch {
+	case ours && observed.GetDeletionTimestamp() == nil:
+		return nil
+	case ours, controller != nil && controller.Kind == owner.Kind && controller.Name == owner.Name && !ours:
+		return &Blocked{Obstacle: session.Obstacle{Object: name, Reason: v1alpha1.ReasonBeingDeleted,
+			Message: name + " is being deleted, or belongs to a deleted session of the same name; waits until it is gone"}}
+	default:
+		return &Blocked{Obstacle: session.Obstacle{Object: name, Reason: v1alpha1.ReasonNameCollision, Final: true,
+			Message: name + " exists and is not this session's; it is left alone: rename or remove it, or choose another name for the session, then start the session again"}}
+	}
+}
+
+// madeByUs recognizes an object of ours whose owner reference was taken off: it still says in an
+// annotation whose it is. Somebody who may write objects in the
+// namespace can forge that, but gains nothing: an object that they let us have.
+func madeByUs(desired, observed client.Object) bool {
+	return observed.GetAnnotations()[v1alpha1.AnnotationSessionUID] == string(desired.GetOwnerReferences()[0].UID)
+}
+
+// kind is the kind of a typed object, for messages.
+func (a *Applier) kind(object client.Object) string {
+	gvk, err := apiutil.GVKForObject(object, a.Client.Scheme())
+	if err != nil {
+		return fmt.Sprintf("%T", object)
+	}
+	return gvk.Kind
+}
+
+// refused makes an obstacle of an answer that the user can do something about.
+func refused(kind, name string, err error) error {
+	blocked := &Blocked{cause: err, Obstacle: session.Obstacle{Object: kind + " " + name}}
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		blocked.Reason = v1alpha1.ReasonNamespaceTerminating
+		blocked.Message = "the namespace is being deleted"
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		blocked.Reason = v1alpha1.ReasonQuotaExceeded
+		blocked.Message = fmt.Sprintf("%s %s is refused: %v", kind, name, err)
+	case apierrors.IsForbidden(err):
+		blocked.Reason = v1alpha1.ReasonCreateRefused
+		blocked.Message = fmt.Sprintf("%s %s is refused: %v", kind, name, err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		blocked.Reason = v1alpha1.ReasonCreateRefused
+		blocked.Message = fmt.Sprintf("%s %s is not valid: %v", kind, name, err)
+		blocked.Final = true
+	default:
+		return fmt.Errorf("writing %s %s: %w", kind, name, err)
+	}
+	return blocked
+}

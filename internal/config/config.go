@@ -1,0 +1,86 @@
+// Package config reads the operator's flags and environment once, at start, and says all that is
+// wrong with them at once. Settings are values in a table (settings.go), from which the reference
+// documentation is made as well.
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ambient-code/agentic-operator/internal/workload"
+)
+
+// Config is everything the operator is told at start.
+type Config struct {
+	MaxConcurrentReconciles int
+	MetricsAddress          string
+	HealthAddress           string
+	LeaderElect             bool
+	LegacyWatch             bool
+
+	// DevMode makes logs readable for people instead of for programs.
+	DevMode bool
+	// Namespace is the operator's own.
+	Namespace        string
+	BackendNamespace string
+	RunnerImage      string
+	ImagePullPolicy  corev1.PullPolicy
+	FSGroup          *int64
+	// DefaultInactivity stops idle sessions where neither session nor project says when; 0 = off.
+	DefaultInactivity time.Duration
+	// StartDeadline is how long a runner may take to be ready; 0 = for ever.
+	StartDeadline time.Duration
+	// FinishedJobTTL is how long the Job of an ended run is kept for its logs.
+	FinishedJobTTL time.Duration
+	// TokenLifetime is asked for when a runner's token is minted; the server may give another.
+	TokenLifetime time.Duration
+	Vertex        workload.Vertex
+	Proxy         []corev1.EnvVar
+}
+
+// Load reads flags from args and variables through getenv. The error names every value that
+// cannot be used, and how to mend it.
+func Load(args []string, getenv func(string) string) (*Config, error) {
+	c := &Config{}
+	flags := flag.NewFlagSet("operator", flag.ContinueOnError)
+	var problems []error
+	for i := range Settings {
+		s := &Settings[i]
+		if s.Flag != "" {
+			s.define(c, flags)
+		}
+	}
+	if err := flags.Parse(args); err != nil {
+		return nil, fmt.Errorf("reading the flags: %w", err)
+	}
+	for i := range Settings {
+		s := &Settings[i]
+		if s.Env == "" {
+			continue
+		}
+		value := getenv(s.Env)
+		if value == "" {
+			if s.Flag != "" {
+				continue
+			}
+			value = s.Default
+		}
+		if err := s.set(c, value); err != nil {
+			problems = append(problems, fmt.Errorf("%s=%q: %w", s.Env, value, err))
+		}
+	}
+	if c.BackendNamespace == "" {
+		c.BackendNamespace = c.Namespace
+	}
+	if c.MaxConcurrentReconciles < 1 {
+		problems = append(problems, fmt.Errorf("the number of concurrent reconciles is %d: set --max-concurrent-reconciles or MAX_CONCURRENT_RECONCILES to 1 or more", c.MaxConcurrentReconciles))
+	}
+	if c.Vertex.Enabled && (c.Vertex.Region == "" || c.Vertex.ProjectID == "") {
+		problems = append(problems, errors.New("USE_VERTEX is on: set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID as well"))
+	}
+	return c, errors.Join(problems...)
+}

@@ -1,0 +1,151 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Setting is one thing the operator can be told.
+type Setting struct {
+	// Flag is the command-line flag without dashes; empty when there is none.
+	Flag string
+	// Env is the environment variable; empty when there is none. It wins over the flag.
+	Env     string
+	Default string
+	Meaning string
+
+	define func(*Config, *flag.FlagSet)
+	set    func(*Config, string) error
+}
+
+// Settings lists every flag and variable. Source of the names and defaults: the contract; the
+// last four are ours.
+var Settings = []Setting{
+	{Flag: "max-concurrent-reconciles", Env: "MAX_CONCURRENT_RECONCILES", Default: "10",
+		Meaning: "how many sessions are worked on at the same time",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.IntVar(&c.MaxConcurrentReconciles, "max-concurrent-reconciles", 10, "how many sessions are worked on at the same time")
+		},
+		set: func(c *Config, v string) (err error) { c.MaxConcurrentReconciles, err = number(v); return err }},
+	{Flag: "metrics-bind-address", Default: ":8080", Meaning: "where metrics are served; 0 switches them off",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 switches them off")
+		}},
+	{Flag: "health-probe-bind-address", Default: ":8081", Meaning: "where /healthz and /readyz are served",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.StringVar(&c.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served")
+		}},
+	{Flag: "leader-elect", Default: "false", Meaning: "let one of several replicas work at a time",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.BoolVar(&c.LeaderElect, "leader-elect", false, "let one of several replicas work at a time")
+		}},
+	{Flag: "legacy-watch", Default: "false", Meaning: "plain watches instead of shared caches, for debugging",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.BoolVar(&c.LegacyWatch, "legacy-watch", false, "plain watches instead of shared caches, for debugging")
+		}},
+	{Env: "DEV_MODE", Default: "false", Meaning: "logs for people instead of for programs",
+		set: func(c *Config, v string) (err error) { c.DevMode, err = boolean(v); return err }},
+	{Env: "NAMESPACE", Default: "default", Meaning: "the operator's own namespace",
+		set: func(c *Config, v string) error { c.Namespace = v; return nil }},
+	{Env: "BACKEND_NAMESPACE", Meaning: "the namespace of the platform's backend; empty means NAMESPACE",
+		set: func(c *Config, v string) error { c.BackendNamespace = v; return nil }},
+	{Env: "AMBIENT_CODE_RUNNER_IMAGE", Default: "quay.io/ambient_code/vteam_claude_runner:latest",
+		Meaning: "image of the built-in runner type",
+		set:     func(c *Config, v string) error { c.RunnerImage = v; return nil }},
+	{Env: "IMAGE_PULL_POLICY", Default: string(corev1.PullIfNotPresent), Meaning: "when nodes fetch runner images: Always, IfNotPresent or Never",
+		set: setPullPolicy},
+	{Env: "POD_FSGROUP", Meaning: "group that owns workspaces, where the cluster assigns none itself (not on OpenShift)",
+		set: setFSGroup},
+	{Env: "DEFAULT_INACTIVITY_TIMEOUT", Default: "86400", Meaning: "seconds after which an idle session stops, where neither session nor project says; 0 is off",
+		set: func(c *Config, v string) (err error) { c.DefaultInactivity, err = seconds(v); return err }},
+	{Env: "USE_VERTEX", Default: "false", Meaning: "runners reach models on Vertex AI",
+		set: func(c *Config, v string) (err error) { c.Vertex.Enabled, err = boolean(v); return err }},
+	{Env: "CLOUD_ML_REGION", Meaning: "region of Vertex AI, handed to runners",
+		set: func(c *Config, v string) error { c.Vertex.Region = v; return nil }},
+	{Env: "ANTHROPIC_VERTEX_PROJECT_ID", Meaning: "project of Vertex AI, handed to runners",
+		set: func(c *Config, v string) error { c.Vertex.ProjectID = v; return nil }},
+	{Env: "GOOGLE_APPLICATION_CREDENTIALS", Meaning: "path of the Vertex AI credentials inside the runner's container",
+		set: func(c *Config, v string) error { c.Vertex.Credentials = v; return nil }},
+	{Env: "HTTP_PROXY", Meaning: "handed to runners", set: proxy("HTTP_PROXY")},
+	{Env: "HTTPS_PROXY", Meaning: "handed to runners", set: proxy("HTTPS_PROXY")},
+	{Env: "NO_PROXY", Meaning: "handed to runners", set: proxy("NO_PROXY")},
+	{Env: "SESSION_START_DEADLINE", Default: "600", Meaning: "seconds a runner may take to be ready; 0 is for ever",
+		set: func(c *Config, v string) (err error) { c.StartDeadline, err = seconds(v); return err }},
+	{Env: "FINISHED_JOB_TTL", Default: "86400", Meaning: "seconds the Job of an ended run is kept for its logs",
+		set: func(c *Config, v string) (err error) { c.FinishedJobTTL, err = seconds(v); return err }},
+	{Env: "RUNNER_TOKEN_LIFETIME", Default: "86400", Meaning: "seconds a runner's token is asked to live (600 or more); it is renewed after two thirds",
+		set: setTokenLifetime},
+}
+
+var (
+	errNumber  = errors.New("must be a whole number, 0 or more")
+	errBoolean = errors.New("must be true or false")
+)
+
+func number(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return 0, errNumber
+	}
+	return n, nil
+}
+
+func seconds(v string) (time.Duration, error) {
+	n, err := strconv.ParseUint(v, 10, 31)
+	if err != nil {
+		return 0, errors.New("must be a whole number of seconds, 0 or more")
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+func boolean(v string) (bool, error) {
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, errBoolean
+	}
+	return b, nil
+}
+
+func setPullPolicy(c *Config, v string) error {
+	switch policy := corev1.PullPolicy(v); policy {
+	case corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+		c.ImagePullPolicy = policy
+		return nil
+	default:
+		return errors.New("must be Always, IfNotPresent or Never")
+	}
+}
+
+func setFSGroup(c *Config, v string) error {
+	if v == "" {
+		return nil
+	}
+	group, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || group < 0 {
+		return errors.New("must be the number of a group, or empty")
+	}
+	c.FSGroup = &group
+	return nil
+}
+
+// setTokenLifetime refuses what the TokenRequest API would refuse.
+func setTokenLifetime(c *Config, v string) (err error) {
+	c.TokenLifetime, err = seconds(v)
+	if err == nil && c.TokenLifetime < 10*time.Minute {
+		return errors.New("must be 600 seconds or more")
+	}
+	return err
+}
+
+func proxy(name string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v != "" {
+			c.Proxy = append(c.Proxy, corev1.EnvVar{Name: name, Value: v})
+		}
+		return nil
+	}
+}

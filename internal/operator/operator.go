@@ -1,0 +1,118 @@
+// Package operator assembles the manager: clients, caches, metrics, health, leader election and
+// the controllers. It is what main runs, and what the integration tests run in their own process.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/controllers"
+	"github.com/ambient-code/agentic-operator/internal/buildinfo"
+	"github.com/ambient-code/agentic-operator/internal/config"
+	"github.com/ambient-code/agentic-operator/internal/metrics"
+)
+
+const (
+	// leaseName is the lock of leader election; it stays the same over versions, so that an old
+	// and a new operator never work at the same time.
+	leaseName = "agentic-operator.ambient-code.io"
+	// A burst of sessions makes about fifteen requests for each; the API server's own fairness is
+	// the limit, not ours.
+	requestsPerSecond = 1000
+	requestBurst      = 2000
+)
+
+// Run works until the context ends.
+func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) error {
+	ctrl.SetLogger(zap.New(zap.UseDevMode(settings.DevMode), zap.StacktraceLevel(zapcore.DPanicLevel)))
+	mgr, err := NewManager(settings, cluster)
+	if err != nil {
+		return err
+	}
+	if err := Add(ctx, mgr, settings, metrics.New(crmetrics.Registry)); err != nil {
+		return err
+	}
+	ctrl.Log.WithName("setup").Info("Starting", "version", buildinfo.Version, "revision", buildinfo.Revision(),
+		"namespace", settings.Namespace, "legacyWatch", settings.LegacyWatch)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+// NewManager makes the manager: what is cached, how it is elected, where it serves.
+func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	cluster = rest.CopyConfig(cluster)
+	cluster.QPS, cluster.Burst = requestsPerSecond, requestBurst
+	cluster.UserAgent = "agentic-operator/" + buildinfo.Version
+	grace, readYourWrites := 20*time.Second, true
+	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         controllers.CacheOptions(),
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readYourWrites}},
+		Metrics:                       metricsserver.Options{BindAddress: settings.MetricsAddress},
+		HealthProbeBindAddress:        settings.HealthAddress,
+		LeaderElection:                settings.LeaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       settings.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &grace,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// Add gives the manager its controllers and its health checks.
+func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *metrics.Set) error {
+	sessions := &controllers.AgenticSessionReconciler{
+		Config:  settings,
+		Metrics: set,
+		Events:  mgr.GetEventRecorder("agentic-operator"),
+		Clock:   clock.RealClock{},
+	}
+	if err := sessions.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the liveness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return nil
+}
+
+// cachesSynced is ready once the caches are filled, on every replica: an upgrade would wait for
+// ever for a replica that is ready only as the leader.
+func cachesSynced(mgr ctrl.Manager) healthz.Checker {
+	return func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,137 @@
+package session
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// lingering is how long after the end of a run its Job may take to be closed by the Job
+// controller before it is removed; only a foreign container that outlives the runner takes long.
+const lingering = time.Minute
+
+// Deadline is a moment at which something is due.
+type Deadline struct {
+	Name string
+	At   time.Time
+}
+
+// Deadlines lists the moments still ahead that matter in the stored phase. Facts use the same
+// functions, so a session that is woken at a deadline finds it passed.
+func (w *World) Deadlines() []Deadline {
+	var deadlines []Deadline
+	add := func(name string, at time.Time) {
+		if !at.IsZero() && at.After(w.Now) {
+			deadlines = append(deadlines, Deadline{name, at})
+		}
+	}
+	switch w.Phase() {
+	case v1alpha1.PhaseCreating:
+		add("start", w.startDeadline())
+		add("token renewal", w.RenewToken())
+	case v1alpha1.PhaseRunning:
+		add("inactivity", w.idleDeadline())
+		add("token renewal", w.RenewToken())
+	case v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed:
+		if w.Job != nil && !Finished(w.Job) {
+			add("removal of the Job", w.removal())
+		}
+	}
+	return deadlines
+}
+
+// Wake is how long until the first deadline; 0 when there is none.
+func (w *World) Wake() time.Duration {
+	var first time.Duration
+	for _, d := range w.Deadlines() {
+		if wait := d.At.Sub(w.Now); first == 0 || wait < first {
+			first = wait
+		}
+	}
+	return first
+}
+
+func due(now, at time.Time) bool {
+	return !at.IsZero() && !now.Before(at)
+}
+
+func (w *World) startDeadline() time.Time {
+	if w.Policy.StartDeadline <= 0 {
+		return time.Time{}
+	}
+	switch {
+	case w.Session.Status.ProvisionedTime != nil:
+		return w.Session.Status.ProvisionedTime.Add(w.Policy.StartDeadline)
+	case w.Job != nil:
+		return w.Job.CreationTimestamp.Add(w.Policy.StartDeadline)
+	default:
+		return time.Time{}
+	}
+}
+
+// idleDeadline is when the session has been idle for too long. An activity that is said to be in
+// the future (a clock ahead of ours) counts as now.
+func (w *World) idleDeadline() time.Time {
+	if w.Policy.Inactivity <= 0 || w.Session.Status.StartTime == nil {
+		return time.Time{}
+	}
+	last := w.Session.Status.StartTime.Time
+	if activity := w.Session.Status.LastActivityTime; activity != nil && activity.After(last) {
+		last = activity.Time
+	}
+	if last.After(w.Now) {
+		last = w.Now
+	}
+	return last.Add(w.Policy.Inactivity)
+}
+
+// RenewToken is when the runner's token is to be replaced: after two thirds of its life. Zero when
+// there is no token.
+func (w *World) RenewToken() time.Time {
+	if w.Token == nil || w.Token.Expires.IsZero() {
+		return time.Time{}
+	}
+	return w.Token.Expires.Add(-w.Token.Expires.Sub(w.Token.Refreshed) / 3)
+}
+
+// removal is when an unfinished Job of an ended run is to be removed: at once, unless its runner
+// has exited, for then the Job controller is about to close it.
+func (w *World) removal() time.Time {
+	ended := w.Session.Status.CompletionTime
+	if ended == nil || !w.exited() {
+		return w.Now
+	}
+	return ended.Add(lingering)
+}
+
+// RemoveJob says whether the Job must go in the stored phase.
+func (w *World) RemoveJob(job *batchv1.Job) bool {
+	switch w.Phase() {
+	case v1alpha1.PhasePending, v1alpha1.PhaseStopping, v1alpha1.PhaseStopped:
+		return true
+	case v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed:
+		return !Finished(job) && due(w.Now, w.removal())
+	default:
+		return false
+	}
+}
+
+// JobDeadline is how many seconds the Job may be active, counted by the Job controller from the
+// Job's start; 0 means no limit. spec.timeout counts from the start of the runner, so the time
+// that the Job waited before is added: as much as it may take at the most while the runner has
+// not started, then what it took.
+func (w *World) JobDeadline(timeout int64) int64 {
+	if timeout <= 0 {
+		return 0
+	}
+	started := w.Session.Status.StartTime
+	if w.Job == nil || w.Job.Status.StartTime == nil || started == nil {
+		if w.Policy.StartDeadline <= 0 {
+			return 0
+		}
+		return timeout + int64(w.Policy.StartDeadline/time.Second)
+	}
+	return timeout + max(0, int64(started.Sub(w.Job.Status.StartTime.Time)/time.Second))
+}

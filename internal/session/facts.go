@@ -1,0 +1,111 @@
+package session
+
+import (
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// Fact is a named statement about a World. Rules are made of facts.
+type Fact string
+
+// The facts.
+const (
+	JobSucceeded        Fact = "JobSucceeded"
+	JobFailed           Fact = "JobFailed"
+	RunnerReady         Fact = "RunnerReady"
+	RunnerUnstartable   Fact = "RunnerUnstartable"
+	RunnerLost          Fact = "RunnerLost"
+	RunnerGone          Fact = "RunnerGone"
+	RunnerExists        Fact = "RunnerExists"
+	StopRequested       Fact = "StopRequested"
+	StartRequested      Fact = "StartRequested"
+	SpecInvalid         Fact = "SpecInvalid"
+	NameTaken           Fact = "NameTaken"
+	NamespaceClosed     Fact = "NamespaceClosed"
+	PrerequisiteMissing Fact = "PrerequisiteMissing"
+	StartDeadlinePassed Fact = "StartDeadlinePassed"
+	Idle                Fact = "Idle"
+)
+
+// FactInfo defines a fact.
+type FactInfo struct {
+	Fact    Fact
+	Meaning string
+	holds   func(*World) bool
+}
+
+// Facts defines every fact.
+var Facts = []FactInfo{
+	{JobSucceeded, "the run's Job is complete, or its runner exited with 0", func(w *World) bool { o := w.outcome(); return o != nil && o.Succeeded }},
+	{JobFailed, "the run's Job failed, or its runner exited with another code or was evicted", func(w *World) bool { o := w.outcome(); return o != nil && !o.Succeeded }},
+	{RunnerReady, "the runner answers its readiness probe", (*World).ready},
+	{RunnerUnstartable, "the runner can never start as it is", func(w *World) bool { o := w.obstacle(); return o != nil && o.Final }},
+	{RunnerLost, "the run's Job was recorded and is gone, or another has its name", (*World).lost},
+	{RunnerGone, "no Job and no pod of the session is left", (*World).gone},
+	{RunnerExists, "a Job or pod of an earlier run is left", func(w *World) bool { return !w.gone() }},
+	{StopRequested, "a stop is asked for and not yet carried out", func(w *World) bool { return w.requested(v1alpha1.DesiredStopped) }},
+	{StartRequested, "a start is asked for and not yet carried out", func(w *World) bool { return w.requested(v1alpha1.DesiredRunning) }},
+	{SpecInvalid, "the session cannot be run as it is specified", func(w *World) bool { return len(w.Problems) > 0 }},
+	{NameTaken, "an object that is not the session's has the name of one of its objects", func(w *World) bool {
+		o := w.obstacle()
+		return o != nil && o.Reason == v1alpha1.ReasonNameCollision
+	}},
+	{NamespaceClosed, "the namespace is not managed, or is being deleted", func(w *World) bool { return !w.Namespace.Managed || w.Namespace.Terminating }},
+	{PrerequisiteMissing, "something the project must hold is missing", func(w *World) bool { return len(w.Missing) > 0 }},
+	{StartDeadlinePassed, "the runner was not ready within the start deadline", func(w *World) bool { return due(w.Now, w.startDeadline()) }},
+	{Idle, "nothing happened for the inactivity timeout", func(w *World) bool { return due(w.Now, w.idleDeadline()) }},
+}
+
+// Holds says whether a fact is true of the world.
+func (w *World) Holds(fact Fact) bool {
+	for i := range Facts {
+		if Facts[i].Fact == fact {
+			return Facts[i].holds(w)
+		}
+	}
+	return false
+}
+
+func (w *World) lost() bool {
+	return w.recorded() && (w.Job == nil || w.replaced())
+}
+
+func (w *World) gone() bool {
+	return w.Job == nil && w.Leftovers == 0 && len(w.Pods) == 0
+}
+
+// Request names the request in the annotations, so that the status can say which one was carried
+// out; empty when there is none. A value that is neither Running nor Stopped is no request.
+func Request(s *v1alpha1.AgenticSession) string {
+	switch desired := s.Annotations[v1alpha1.AnnotationDesiredPhase]; desired {
+	case v1alpha1.DesiredRunning:
+		return desired + "@" + s.Annotations[v1alpha1.AnnotationStartRequestedAt]
+	case v1alpha1.DesiredStopped:
+		return desired + "@" + s.Annotations[v1alpha1.AnnotationStopRequestedAt]
+	default:
+		return ""
+	}
+}
+
+func (w *World) requested(desired string) bool {
+	request := Request(w.Session)
+	return request != "" && request != w.Session.Status.HandledRequest &&
+		w.Session.Annotations[v1alpha1.AnnotationDesiredPhase] == desired
+}
+
+// Honoured says whether the stored phase, or an earlier pass, already answers the request in the
+// annotations, so that it can be removed from them.
+func (w *World) Honoured() bool {
+	request := Request(w.Session)
+	if request == "" {
+		return false
+	}
+	if request == w.Session.Status.HandledRequest {
+		return true
+	}
+	switch w.Phase() {
+	case v1alpha1.PhasePending, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning:
+		return w.Session.Annotations[v1alpha1.AnnotationDesiredPhase] == v1alpha1.DesiredRunning
+	default:
+		return w.Session.Annotations[v1alpha1.AnnotationDesiredPhase] == v1alpha1.DesiredStopped
+	}
+}

@@ -1,0 +1,189 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// Rule moves a session from one phase to another, or says why it stays.
+type Rule struct {
+	Name string
+	From []v1alpha1.Phase
+	// When lists the facts that must all hold; none means always.
+	When []Fact
+	To   v1alpha1.Phase
+	// Reason is the reason of the move. Where a rule has an explanation, that may say a more
+	// exact one.
+	Reason  string
+	explain func(*World) (reason, message string)
+}
+
+var (
+	starting = []v1alpha1.Phase{v1alpha1.PhaseCreating, v1alpha1.PhaseRunning}
+	pending  = []v1alpha1.Phase{v1alpha1.PhasePending}
+	creating = []v1alpha1.Phase{v1alpha1.PhaseCreating}
+	running  = []v1alpha1.Phase{v1alpha1.PhaseRunning}
+	stopping = []v1alpha1.Phase{v1alpha1.PhaseStopping}
+	ended    = []v1alpha1.Phase{v1alpha1.PhaseStopped, v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed}
+)
+
+// Rules are the phase machine: the first rule whose phase and facts match wins; when none does the
+// session stays. The order is: what happened to the runner, what the user wants, what is missing,
+// what the clocks say.
+var Rules = []Rule{
+	{"completed", starting, []Fact{JobSucceeded}, v1alpha1.PhaseCompleted, v1alpha1.ReasonRunnerCompleted, explainOutcome},
+	{"runner-failed", starting, []Fact{JobFailed}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerFailed, explainOutcome},
+	{"stop-before-start", pending, []Fact{StopRequested}, v1alpha1.PhaseStopped, v1alpha1.ReasonStoppedByUser, says("stopped on request before a run began; to start it, set the annotation " + v1alpha1.AnnotationDesiredPhase + "=Running")},
+	{"stop", starting, []Fact{StopRequested}, v1alpha1.PhaseStopping, v1alpha1.ReasonStoppedByUser, says("a stop was asked for; the runner is being ended")},
+	{"invalid-spec", pending, []Fact{SpecInvalid}, v1alpha1.PhaseFailed, v1alpha1.ReasonInvalidSpec, explainProblems},
+	{"previous-run", pending, []Fact{RunnerExists}, v1alpha1.PhasePending, v1alpha1.ReasonWaitingForPreviousRun, says("waits until the Job and the pods of the previous run are gone")},
+	{"namespace", pending, []Fact{NamespaceClosed}, v1alpha1.PhasePending, v1alpha1.ReasonNamespaceNotManaged, explainNamespace},
+	{"prerequisites", pending, []Fact{PrerequisiteMissing}, v1alpha1.PhasePending, v1alpha1.ReasonPrerequisiteMissing, explainMissing},
+	{"provision", pending, nil, v1alpha1.PhaseCreating, v1alpha1.ReasonProvisioning, says("the objects of the run are being made")},
+	{"name-taken", creating, []Fact{NameTaken}, v1alpha1.PhaseFailed, v1alpha1.ReasonNameCollision, explainObstacle},
+	{"runner-unstartable", creating, []Fact{RunnerUnstartable}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerUnstartable, explainObstacle},
+	{"started", creating, []Fact{RunnerReady}, v1alpha1.PhaseRunning, v1alpha1.ReasonRunnerStarted, says("the runner is up")},
+	{"runner-lost", starting, []Fact{RunnerLost}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerLost, says("the Job of the run was removed before its outcome was known; its work is not run again by itself: start the session again if it should be")},
+	{"start-timeout", creating, []Fact{StartDeadlinePassed}, v1alpha1.PhaseFailed, v1alpha1.ReasonStartTimeout, explainStartTimeout},
+	{"idle", running, []Fact{Idle}, v1alpha1.PhaseStopping, v1alpha1.ReasonInactivityTimeout, explainIdle},
+	{"stopped", stopping, []Fact{RunnerGone}, v1alpha1.PhaseStopped, v1alpha1.ReasonStoppedByUser, explainStopped},
+	{"restart", ended, []Fact{StartRequested}, v1alpha1.PhasePending, v1alpha1.ReasonRestarting, says("a new run was asked for")},
+}
+
+// Decision is what is to become of a session.
+type Decision struct {
+	// Rule is the name of the rule that matched, empty when none did.
+	Rule    string
+	From    v1alpha1.Phase
+	To      v1alpha1.Phase
+	Reason  string
+	Message string
+}
+
+// Moves says whether the phase changes.
+func (d Decision) Moves() bool { return d.From != d.To }
+
+// Decide picks the next phase of a session.
+func Decide(w *World) Decision {
+	phase := w.Phase()
+	for i := range Rules {
+		rule := &Rules[i]
+		if !slices.Contains(rule.From, phase) || !holdsAll(w, rule.When) {
+			continue
+		}
+		reason, message := rule.explain(w)
+		if reason == "" {
+			reason = rule.Reason
+		}
+		return Decision{Rule: rule.Name, From: phase, To: rule.To, Reason: reason, Message: message}
+	}
+	reason, message := explainStay(w)
+	return Decision{From: phase, To: phase, Reason: reason, Message: message}
+}
+
+func holdsAll(w *World, facts []Fact) bool {
+	for _, fact := range facts {
+		if !w.Holds(fact) {
+			return false
+		}
+	}
+	return true
+}
+
+func says(message string) func(*World) (string, string) {
+	return func(*World) (string, string) { return "", message }
+}
+
+func explainOutcome(w *World) (string, string) {
+	o := w.outcome()
+	return o.Reason, o.Message
+}
+
+func explainObstacle(w *World) (string, string) {
+	o := w.obstacle()
+	return o.Reason, o.Message
+}
+
+func explainProblems(w *World) (string, string) {
+	return "", strings.Join(w.Problems, "; ")
+}
+
+func explainMissing(w *World) (string, string) {
+	return "", strings.Join(w.Missing, "; ")
+}
+
+func explainNamespace(w *World) (string, string) {
+	if w.Namespace.Terminating {
+		return v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; no run is started in it", w.Session.Namespace)
+	}
+	return v1alpha1.ReasonNamespaceNotManaged, fmt.Sprintf("namespace %s is not managed; to have its sessions run, label it: kubectl label namespace %s %s=true", w.Session.Namespace, w.Session.Namespace, v1alpha1.LabelManaged)
+}
+
+// explainStartTimeout names the trouble that was there when the deadline passed as the reason: it
+// is what has to be mended.
+func explainStartTimeout(w *World) (string, string) {
+	if o := w.obstacle(); o != nil && o.Reason != v1alpha1.ReasonWaiting {
+		return o.Reason, fmt.Sprintf("the runner was not ready within %s: %s", w.Policy.StartDeadline, o.Message)
+	}
+	return "", fmt.Sprintf("the runner was not ready within %s; see the events and the log of its pod", w.Policy.StartDeadline)
+}
+
+func explainIdle(w *World) (string, string) {
+	return "", fmt.Sprintf("no activity for %s; the runner is being ended", w.Policy.Inactivity)
+}
+
+func explainStopped(w *World) (string, string) {
+	if w.Session.Status.StoppedReason == v1alpha1.StoppedByInactivity {
+		return v1alpha1.ReasonInactivityTimeout, "stopped for inactivity; to go on, set the annotation " + v1alpha1.AnnotationDesiredPhase + "=Running"
+	}
+	return "", "stopped on request; to go on, set the annotation " + v1alpha1.AnnotationDesiredPhase + "=Running"
+}
+
+// explainStay says why a session is where it is while no rule moves it.
+func explainStay(w *World) (string, string) {
+	switch w.Phase() {
+	case v1alpha1.PhaseCreating:
+		if o := w.obstacle(); o != nil {
+			return o.Reason, o.Message
+		}
+		return v1alpha1.ReasonProvisioning, "waits for the runner to be ready"
+	case v1alpha1.PhaseRunning:
+		if len(w.Obstacles) > 0 {
+			return w.Obstacles[0].Reason, w.Obstacles[0].Message
+		}
+		if len(w.Absent) > 0 {
+			return v1alpha1.ReasonMissing, "not in place: " + strings.Join(w.Absent, ", ")
+		}
+		return v1alpha1.ReasonRunnerStarted, "the runner is up"
+	case v1alpha1.PhaseStopping:
+		return stopReason(w), "waits until the runner's Job and pods are gone"
+	default:
+		return stored(w)
+	}
+}
+
+func stopReason(w *World) string {
+	if w.Session.Status.StoppedReason == v1alpha1.StoppedByInactivity {
+		return v1alpha1.ReasonInactivityTimeout
+	}
+	return v1alpha1.ReasonStoppedByUser
+}
+
+// stored is the reason and message that the status gives already: the outcome of an ended run is
+// known from nowhere else once its Job is gone.
+func stored(w *World) (string, string) {
+	if ready := find(w.Session.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.Reason, ready.Message
+	}
+	switch w.Phase() {
+	case v1alpha1.PhaseCompleted:
+		return v1alpha1.ReasonRunnerCompleted, "the runner ended with success"
+	case v1alpha1.PhaseFailed:
+		return v1alpha1.ReasonRunnerFailed, "the run failed; its cause is no longer known"
+	default:
+		return stopReason(w), "stopped"
+	}
+}

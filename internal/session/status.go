@@ -1,0 +1,144 @@
+package session
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// Status says what to report of a session: the stored status, with what the decision changes and
+// all conditions made anew. Fields that others write are kept as they are.
+func Status(w *World, d Decision) v1alpha1.AgenticSessionStatus {
+	status := w.Session.Status.DeepCopy()
+	status.ObservedGeneration = w.Session.Generation
+	status.Phase = d.To
+	status.HandledRequest = handled(w, d)
+	if d.Moves() {
+		move(status, w, d)
+	} else {
+		observe(status, w)
+	}
+	status.Conditions = conditions(w, d, status)
+	return *status
+}
+
+// handled is the request that this status write records as carried out. It is forgotten once it
+// is no longer among the annotations, so that an equal request counts as a new one.
+func handled(w *World, d Decision) string {
+	request := Request(w.Session)
+	switch d.Rule {
+	case "stop", "stop-before-start", "restart":
+		return request
+	}
+	if request == "" {
+		return ""
+	}
+	return w.Session.Status.HandledRequest
+}
+
+func move(status *v1alpha1.AgenticSessionStatus, w *World, d Decision) {
+	now := metav1.NewTime(w.Now)
+	switch d.To {
+	case v1alpha1.PhasePending:
+		restarted(status, w)
+	case v1alpha1.PhaseCreating:
+		status.Run++
+		status.ProvisionedTime = &now
+		if status.QueuedTime == nil {
+			status.QueuedTime = queued(w)
+		}
+		forget(status)
+	case v1alpha1.PhaseRunning:
+		started := metav1.NewTime(w.startedAt())
+		status.StartTime = &started
+		observe(status, w)
+	case v1alpha1.PhaseStopping:
+		status.StoppedReason = v1alpha1.StoppedByUser
+		if d.Reason == v1alpha1.ReasonInactivityTimeout {
+			status.StoppedReason = v1alpha1.StoppedByInactivity
+		}
+		observe(status, w)
+	case v1alpha1.PhaseStopped:
+		if status.StoppedReason == "" {
+			status.StoppedReason = v1alpha1.StoppedByUser
+		}
+		status.CompletionTime = &now
+	default:
+		status.CompletionTime = &now
+		observe(status, w)
+		if status.StartTime == nil && w.began() != nil {
+			started := metav1.NewTime(*w.began())
+			status.StartTime = &started
+		}
+	}
+}
+
+// restarted clears what belongs to the run that ended.
+func restarted(status *v1alpha1.AgenticSessionStatus, w *World) {
+	now := metav1.NewMicroTime(w.Now)
+	status.QueuedTime = &now
+	status.StoppedReason = ""
+	status.CompletionTime = nil
+	status.ReconciledRepos = nil
+	status.ReconciledWorkflow = nil
+	status.ProvisionedTime = nil
+	forget(status)
+}
+
+func forget(status *v1alpha1.AgenticSessionStatus) {
+	status.StartTime = nil
+	status.JobName = ""
+	status.JobUID = ""
+	status.PodName = ""
+}
+
+// observe takes over what is known of the run's objects.
+func observe(status *v1alpha1.AgenticSessionStatus, w *World) {
+	if w.Job == nil || w.replaced() || w.Phase() == v1alpha1.PhasePending || status.Phase == v1alpha1.PhasePending {
+		return
+	}
+	status.JobName = w.Job.Name
+	status.JobUID = string(w.Job.UID)
+	if pod := w.pod(); pod != nil {
+		status.PodName = pod.Name
+	}
+}
+
+// queued is when a new session was asked for. The creation timestamp has whole seconds; a session
+// that is looked at within that second counts from now.
+func queued(w *World) *metav1.MicroTime {
+	at := w.Session.CreationTimestamp.Time
+	if w.Now.Sub(at) < time.Second {
+		at = w.Now
+	}
+	micro := metav1.NewMicroTime(at)
+	return &micro
+}
+
+// startedAt is when the runner's container started; now when the pod does not say.
+func (w *World) startedAt() time.Time {
+	if at := w.began(); at != nil {
+		return *at
+	}
+	return w.Now
+}
+
+func (w *World) began() *time.Time {
+	pod := w.pod()
+	if pod == nil {
+		return nil
+	}
+	state := runnerState(pod)
+	switch {
+	case state == nil:
+		return nil
+	case state.Running != nil && !state.Running.StartedAt.IsZero():
+		return &state.Running.StartedAt.Time
+	case state.Terminated != nil && !state.Terminated.StartedAt.IsZero():
+		return &state.Terminated.StartedAt.Time
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,179 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// reserved are the variables that a session may not set itself: those that say which session it
+// is, that come from a Secret, or that switch Vertex. Source: the contract.
+var reserved = []string{
+	"AGENTIC_SESSION_NAME", "AGENTIC_SESSION_NAMESPACE", "SESSION_ID", "PROJECT_NAME",
+	"AGUI_TOKEN", "USE_VERTEX", "CLAUDE_CODE_USE_VERTEX",
+}
+
+// parentSession is the variable that names the session this one continues; a session may give it
+// in its spec instead of the annotation.
+const parentSession = "PARENT_SESSION_ID"
+
+// environment is what the runner is told, in a fixed order: the operator's variables, then the
+// runner type's and the session's own by name. A later value overrides an earlier one of the same
+// name in its place, so that no name stands twice.
+func (p *Plan) environment() []corev1.EnvVar {
+	env := slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.Operator.Proxy)
+	for _, name := range slices.Sorted(maps.Keys(p.Runtime.Env)) {
+		env = override(env, name, p.Runtime.Env[name])
+	}
+	own := p.Session.Spec.EnvironmentVariables
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if slices.Contains(reserved, name) || slices.Contains(p.SecretKeys, name) {
+			continue
+		}
+		env = override(env, name, string(own[name]))
+	}
+	return env
+}
+
+func override(env []corev1.EnvVar, name, value string) []corev1.EnvVar {
+	for i := range env {
+		if env[i].Name == name {
+			env[i] = literal(name, value)
+			return env
+		}
+	}
+	return append(env, literal(name, value))
+}
+
+// literal is a variable with just this value: kubelets replace $(NAME) and $$, which a prompt may
+// well contain.
+func literal(name, value string) corev1.EnvVar {
+	if strings.Contains(value, "$(") || strings.Contains(value, "$$") {
+		value = strings.ReplaceAll(value, "$", "$$")
+	}
+	return corev1.EnvVar{Name: name, Value: value}
+}
+
+// identity says which session this is and how to reach the platform.
+func (p *Plan) identity() []corev1.EnvVar {
+	s := p.Session
+	env := []corev1.EnvVar{
+		literal("AGENTIC_SESSION_NAME", s.Name),
+		literal("AGENTIC_SESSION_NAMESPACE", s.Namespace),
+		literal("SESSION_ID", s.Name),
+		literal("PROJECT_NAME", s.Namespace),
+		literal("WORKSPACE_PATH", workspacePath),
+		literal("ARTIFACTS_DIR", "artifacts"),
+		literal("AGUI_PORT", strconv.Itoa(int(p.Runtime.Port))),
+		{Name: "AGUI_TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: TokenSecretName(s.Name)},
+			Key:                  AGUITokenKey,
+		}}},
+		literal("USE_AGUI", "true"),
+		literal("BACKEND_API_URL", fmt.Sprintf("http://backend-service.%s.svc.cluster.local:8080/api", p.Operator.BackendNamespace)),
+	}
+	if user := s.Spec.UserContext; user != nil {
+		env = append(env, literal("USER_ID", user.UserID), literal("USER_NAME", user.DisplayName))
+	}
+	return env
+}
+
+// model says which language model to use, and how long the run may take.
+func (p *Plan) model() []corev1.EnvVar {
+	llm := p.Session.Spec.LLMSettings
+	temperature := 0.7
+	if llm.Temperature != nil {
+		temperature = *llm.Temperature
+	}
+	return []corev1.EnvVar{
+		literal("LLM_MODEL", llm.Model),
+		literal("LLM_TEMPERATURE", strconv.FormatFloat(temperature, 'f', 2, 64)),
+		literal("LLM_MAX_TOKENS", strconv.FormatInt(llm.MaxTokens, 10)),
+		literal("TIMEOUT", strconv.FormatInt(p.timeout(), 10)),
+		literal("INTERACTIVE", strconv.FormatBool(p.Session.Spec.Interactive)),
+	}
+}
+
+// work says what to do and with what.
+func (p *Plan) work() []corev1.EnvVar {
+	s := p.Session
+	env := []corev1.EnvVar{
+		literal("INITIAL_PROMPT", s.Spec.InitialPrompt),
+		literal("REPOS_JSON", encode(s.Spec.Repos, "[]")),
+	}
+	if workflow := s.Spec.ActiveWorkflow; workflow != nil {
+		env = append(env,
+			literal("ACTIVE_WORKFLOW_GIT_URL", workflow.GitURL),
+			literal("ACTIVE_WORKFLOW_BRANCH", workflow.Branch),
+			literal("ACTIVE_WORKFLOW_PATH", workflow.Path))
+	}
+	if s.Spec.MCPServers != nil {
+		env = append(env, literal("CUSTOM_MCP_SERVERS", encode(s.Spec.MCPServers, "{}")))
+	}
+	if p.Project != nil && p.Project.Spec.MCPServers != nil {
+		env = append(env, literal("PROJECT_MCP_SERVERS", encode(p.Project.Spec.MCPServers, "{}")))
+	}
+	if parent := s.Annotations[v1alpha1.AnnotationParentSessionID]; parent != "" {
+		env = append(env, literal(parentSession, parent))
+	}
+	if p.resumes() {
+		env = append(env, literal("IS_RESUME", "true"))
+	}
+	if s.Spec.StopOnRunFinished {
+		env = append(env, literal("STOP_ON_RUN_FINISHED", "true"))
+	}
+	return env
+}
+
+// resumes says that the session ran before, so that its prompt must not be carried out again.
+func (p *Plan) resumes() bool {
+	return p.Session.Status.Run > 1 && !p.promptForced()
+}
+
+func (p *Plan) promptForced() bool {
+	return p.Session.Annotations[v1alpha1.AnnotationForceExecutePrompt] == "true"
+}
+
+func (p *Plan) vertex() []corev1.EnvVar {
+	v := p.Operator.Vertex
+	if !v.Enabled {
+		return []corev1.EnvVar{literal("USE_VERTEX", "0"), literal("CLAUDE_CODE_USE_VERTEX", "0")}
+	}
+	return []corev1.EnvVar{
+		literal("USE_VERTEX", "1"),
+		literal("CLAUDE_CODE_USE_VERTEX", "1"),
+		literal("CLOUD_ML_REGION", v.Region),
+		literal("ANTHROPIC_VERTEX_PROJECT_ID", v.ProjectID),
+		literal("GOOGLE_APPLICATION_CREDENTIALS", v.Credentials),
+	}
+}
+
+// environmentFrom gives the runner every key of the project's Secrets.
+func (p *Plan) environmentFrom() []corev1.EnvFromSource {
+	from := func(name string, optional bool) corev1.EnvFromSource {
+		return corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name},
+			Optional:             &optional,
+		}}
+	}
+	return []corev1.EnvFromSource{
+		from(p.RunnerSecret(), p.Operator.Vertex.Enabled),
+		from(IntegrationsSecret, true),
+	}
+}
+
+// encode is the JSON of a value that is known to encode; empty stands for null.
+func encode(value any, empty string) string {
+	data, err := json.Marshal(value)
+	if err != nil || string(data) == "null" {
+		return empty
+	}
+	return string(data)
+}

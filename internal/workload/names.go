@@ -1,0 +1,99 @@
+// Package workload builds the objects of a session: what they are called (names.go), the small
+// ones (objects.go), what the runner may do (access.go), the Job (job.go) and what the runner is
+// told (env.go). It is pure: the same input gives the same bytes.
+package workload
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// Names of objects in a project; source: the contract.
+const (
+	DefaultRunnerSecret = "ambient-runner-secrets"
+	IntegrationsSecret  = "ambient-non-vertex-integrations"
+	VertexSecret        = "ambient-vertex"
+	TrustedCAConfigMap  = "trusted-ca-bundle"
+
+	// TokenKey is the key of the token Secret that holds the ServiceAccount token.
+	TokenKey = "k8s-token"
+	// AGUITokenKey is the key of the token Secret that holds the secret of the runner's Service.
+	AGUITokenKey = "agui-token"
+)
+
+// ServiceAccountName is the identity of a session's runner; source: the contract, as for all
+// names here but the Job's.
+func ServiceAccountName(session string) string { return "ambient-session-" + session }
+
+// RoleName names what the runner may do.
+func RoleName(session string) string { return ServiceAccountName(session) + "-role" }
+
+// RoleBindingName names the binding of the two.
+func RoleBindingName(session string) string { return ServiceAccountName(session) + "-rb" }
+
+// TokenSecretName names the Secret with the runner's tokens.
+func TokenSecretName(session string) string { return "ambient-runner-token-" + session }
+
+// WorkspaceName names the volume claim that outlives runs.
+func WorkspaceName(session string) string { return "ambient-workspace-" + session }
+
+// ServiceName names the runner's network address.
+func ServiceName(session string) string { return "session-" + session }
+
+// JobName names the Job of one run. The run's number makes "the Job of this run" unambiguous.
+func JobName(session string, run int64) string { return fmt.Sprintf("%s-run-%d", session, run) }
+
+// jobName matches what JobName makes.
+var jobName = regexp.MustCompile(`^(.+)-run-([1-9][0-9]*)$`)
+
+// SessionOfJob is the session whose Job could have this name; empty when no session's could.
+func SessionOfJob(name string) string {
+	if parts := jobName.FindStringSubmatch(name); parts != nil {
+		return parts[1]
+	}
+	return ""
+}
+
+// validName is a name from which all names above can be made: the Service's must be a DNS label
+// (63 characters), and so must the Job's with six digits for the run.
+var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
+
+// maxEnvBytes is how long one environment variable may be: Linux refuses to start a program with
+// one of 128 KiB or more.
+const maxEnvBytes = 128*1024 - 256
+
+// Problems says, a sentence each, why a session can never run as it is specified. The API refuses
+// the same at creation; objects that were stored before, or under another definition, come here.
+func Problems(s *v1alpha1.AgenticSession) []string {
+	var problems []string
+	if !validName.MatchString(s.Name) {
+		problems = append(problems, fmt.Sprintf("the name %q cannot name the session's Service and Job: create the session anew with a name of at most 52 lower-case letters, digits and '-'", s.Name))
+	}
+	if len(s.Spec.InitialPrompt) > maxEnvBytes {
+		problems = append(problems, fmt.Sprintf("spec.initialPrompt has %d bytes, more than the %d that a runner can be started with: shorten it, or put it into a file of a repository", len(s.Spec.InitialPrompt), maxEnvBytes))
+	}
+	if s.Spec.Timeout != nil && *s.Spec.Timeout < 0 {
+		problems = append(problems, "spec.timeout is negative: set it to 0 for no limit, or to a number of seconds")
+	}
+	seen := map[string]bool{}
+	for i := range s.Spec.Repos {
+		name := RepoName(s.Spec.Repos[i].URL)
+		if seen[name] {
+			problems = append(problems, fmt.Sprintf("two repositories in spec.repos are named %q and would share a folder: remove one", name))
+		}
+		seen[name] = true
+	}
+	return problems
+}
+
+// RepoName is the folder of a repository: the last part of its URL without .git.
+func RepoName(url string) string {
+	url = strings.TrimSuffix(strings.TrimRight(url, "/"), ".git")
+	if at := strings.LastIndexAny(url, "/:"); at >= 0 {
+		return url[at+1:]
+	}
+	return url
+}
