@@ -108,7 +108,7 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World, d session.Decision) error {
 	was := w.Session.DeepCopy()
 	status := session.Status(w, d)
-	if equality.Semantic.DeepEqual(was.Status, status) {
+	if equality.Semantic.DeepEqual(was.Status, status) || session.Postponed(w, d, &status) {
 		return nil
 	}
 	changed := w.Session.DeepCopy()

@@ -71,7 +71,7 @@ func (r *AgenticSessionReconciler) mint(ctx context.Context, account *corev1.Ser
 // secret of the runner's Service stays: the runner has read it at its start.
 func (r *AgenticSessionReconciler) storeToken(ctx context.Context, o *seen, desired *corev1.Secret) (*corev1.Secret, error) {
 	if o.objects.token == nil {
-		err := r.Client.Create(ctx, desired)
+		err := r.applier().Create(ctx, desired)
 		if err == nil {
 			return desired, nil
 		}

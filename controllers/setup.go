@@ -31,9 +31,12 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 	if err != nil {
 		return err
 	}
+	// Several managers may run in one process, as tests do.
+	anyName := true
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named("agenticsession").
 		WithOptions(controller.Options{
+			SkipNameValidation:      &anyName,
 			MaxConcurrentReconciles: r.Config.MaxConcurrentReconciles,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, slowestRetry),
 		})

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -200,14 +199,12 @@ func stripEvent(object any) (any, error) {
 
 // stripMetadata keeps of other people's objects that they exist, and of ours what we wrote.
 func stripMetadata(object any) (any, error) {
-	m, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, fmt.Errorf("a cache of metadata holds %T", object)
+	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
+		m.ManagedFields = nil
+		if m.Labels[v1alpha1.LabelSession] == "" {
+			m.Annotations = nil
+			m.OwnerReferences = nil
+		}
 	}
-	m.ManagedFields = nil
-	if m.Labels[v1alpha1.LabelSession] == "" {
-		m.Annotations = nil
-		m.OwnerReferences = nil
-	}
-	return m, nil
+	return object, nil
 }

@@ -26,6 +26,28 @@ type Applier struct {
 	Live   client.Reader
 }
 
+// unwaited keeps a write of a Secret from being waited for by reads: the client would start a
+// cache of all Secrets, data and all, to know when it has arrived.
+func unwaited(object client.Object) bool {
+	_, secret := object.(*corev1.Secret)
+	return secret
+}
+
+// Create creates an object.
+func (a *Applier) Create(ctx context.Context, object client.Object) error {
+	if unwaited(object) {
+		return a.Client.Create(ctx, object, client.DisableReadYourWritesConsistency)
+	}
+	return a.Client.Create(ctx, object)
+}
+
+func (a *Applier) patch(ctx context.Context, object, from client.Object) error {
+	if unwaited(object) {
+		return a.Client.Patch(ctx, object, client.MergeFrom(from), client.DisableReadYourWritesConsistency)
+	}
+	return a.Client.Patch(ctx, object, client.MergeFrom(from))
+}
+
 // Blocked is an error that is told to the user as an obstacle. The pass is tried again, unless
 // the obstacle is final.
 type Blocked struct {
@@ -45,7 +67,7 @@ func (a *Applier) Ensure(ctx context.Context, desired, observed client.Object) (
 		return a.mend(ctx, desired, observed)
 	}
 	fresh := desired.DeepCopyObject().(client.Object)
-	err := a.Client.Create(ctx, fresh)
+	err := a.Create(ctx, fresh)
 	switch {
 	case err == nil:
 		return fresh, nil
@@ -73,7 +95,7 @@ func (a *Applier) mend(ctx context.Context, desired, observed client.Object) (cl
 	if equality.Semantic.DeepEqual(observed, mended) {
 		return observed, nil
 	}
-	if err := a.Client.Patch(ctx, mended, client.MergeFrom(observed)); err != nil {
+	if err := a.patch(ctx, mended, observed); err != nil {
 		return nil, refused(kind, desired.GetName(), err)
 	}
 	return mended, nil

@@ -30,6 +30,7 @@ func (w *World) Deadlines() []Deadline {
 	switch w.Phase() {
 	case v1alpha1.PhaseCreating:
 		add("start", w.startDeadline())
+		add("settled", w.settled())
 		add("token renewal", w.RenewToken())
 	case v1alpha1.PhaseRunning:
 		add("inactivity", w.idleDeadline())

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -141,4 +143,34 @@ func (w *World) began() *time.Time {
 	default:
 		return nil
 	}
+}
+
+// settling is how long after its objects are made a run that goes as it should writes no
+// intermediate status: the runner is usually up before, and says all at once.
+const settling = 5 * time.Second
+
+// Postponed says that a status differs from the stored one only by ordinary progress, soon after
+// the run began, so that it can be written together with what comes next. Deadlines has the end of
+// that time.
+func Postponed(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) bool {
+	if d.Moves() || d.To != v1alpha1.PhaseCreating || !w.Now.Before(w.settled()) {
+		return false
+	}
+	was := w.Session.Status.DeepCopy()
+	is := status.DeepCopy()
+	for _, s := range []*v1alpha1.AgenticSessionStatus{was, is} {
+		s.PodName = ""
+		s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool {
+			return (c.Type == v1alpha1.ConditionPodScheduled || c.Type == v1alpha1.ConditionRunnerStarted) &&
+				(c.Reason == v1alpha1.ReasonWaiting || c.Reason == v1alpha1.ReasonPresent)
+		})
+	}
+	return equality.Semantic.DeepEqual(was, is)
+}
+
+func (w *World) settled() time.Time {
+	if w.Session.Status.ProvisionedTime == nil {
+		return time.Time{}
+	}
+	return w.Session.Status.ProvisionedTime.Add(settling)
 }

@@ -1,0 +1,195 @@
+# The Agentic Operator. "make" alone lists what there is.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+VERSION := $(shell cat VERSION)
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+BUILDINFO := github.com/ambient-code/agentic-operator/internal/buildinfo
+LDFLAGS := -s -w -X $(BUILDINFO).Version=$(VERSION) -X $(BUILDINFO).Commit=$(COMMIT)
+
+# The operator's image: what "make deploy" installs and "make docker-build" builds.
+IMAGE ?= quay.io/ambient_code/agentic-operator
+IMG ?= $(IMAGE):$(VERSION)
+
+BIN := $(CURDIR)/bin
+CONTROLLER_GEN := $(BIN)/controller-gen
+KUSTOMIZE := $(BIN)/kustomize
+GOLANGCI_LINT := $(BIN)/golangci-lint
+OPERATOR_SDK := $(BIN)/operator-sdk
+OPM := $(BIN)/opm
+DEVCLUSTER := $(BIN)/devcluster
+# The kubectl on the PATH, else the one of the local cluster.
+KUBECTL ?= $(or $(shell command -v kubectl),$(DEVCLUSTER) kubectl $(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG)))
+CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman))
+
+# Every Go module of the repository, and those that have code (the others only pin programs).
+MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path './bin/*'))))
+CODE_MODULES := $(foreach m,$(MODULES),$(if $(wildcard $m/*.go $m/*/*.go $m/*/*/*.go),$m))
+# Everything "make generate" writes.
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml \
+	config/manager/kustomization.yaml docs/reference
+
+##@ General
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## "; print "Usage: make TARGET" } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: clean
+clean: ## Remove what was built here (the Go caches and the local clusters' programs stay)
+	rm -rf bin operator
+
+##@ Develop
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Write everything that is made from the code: deep copies, CRDs, RBAC, reference docs
+	$(CONTROLLER_GEN) object paths=./api/...
+	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=agentic-operator paths=./controllers/... output:rbac:dir=config/rbac
+	cd config/manager && $(KUSTOMIZE) edit set image agentic-operator=$(IMAGE):$(VERSION)
+	go run ./hack/gendocs
+
+.PHONY: format
+format: ## Format the Go code
+	gofmt -w .
+
+.PHONY: vet
+vet: ## Run go vet in every Go module
+	@for m in $(CODE_MODULES); do echo "go vet in $$m"; go -C $$m vet -tags e2e ./...; done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint in every Go module
+	@for m in $(CODE_MODULES); do echo "golangci-lint in $$m"; (cd $$m && $(GOLANGCI_LINT) run); done
+
+.PHONY: verify
+verify: verify-generated verify-format vet lint verify-modules verify-config verify-dockerfile ## Check everything short of tests: generated files, format, vet, lint, modules, manifests
+
+.PHONY: verify-generated
+verify-generated:
+	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
+	for p in $(GENERATED); do if [ -e $$p ]; then mkdir -p $$before/$$(dirname $$p); cp -R $$p $$before/$$p; fi; done; \
+	$(MAKE) generate; stale=; \
+	for p in $(GENERATED); do diff -ruN $$before/$$p $$p || stale="$$stale $$p"; done; \
+	if [ -n "$$stale" ]; then echo "Generated files were not up to date:$$stale. They are now: look at the change and commit it." >&2; exit 1; fi
+
+.PHONY: verify-format
+verify-format:
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "Not formatted; run make format:" $$unformatted >&2; exit 1; fi
+
+.PHONY: verify-modules
+verify-modules:
+	@for m in $(CODE_MODULES); do echo "go mod tidy -diff in $$m"; go -C $$m mod tidy -diff; done
+
+.PHONY: verify-config
+verify-config: $(KUSTOMIZE)
+	@for d in default manifests samples scorecard; do echo "kustomize build config/$$d"; $(KUSTOMIZE) build config/$$d >/dev/null; done
+
+# An engine may be missing, so: what the Dockerfile copies is enough to build, and the image has
+# what a catalog of certified images asks for.
+.PHONY: verify-dockerfile
+verify-dockerfile:
+	@for part in name vendor version release summary description maintainer; do \
+	  grep -qE "(LABEL|^) +$$part=\"" Dockerfile || { echo "Dockerfile: the label $$part is missing" >&2; exit 1; }; done
+	@grep -qE '^USER [1-9][0-9]*(:|$$)' Dockerfile || { echo "Dockerfile: USER must be a number other than 0" >&2; exit 1; }
+	@grep -qE '^COPY LICENSE /licenses/' Dockerfile || { echo "Dockerfile: /licenses is missing" >&2; exit 1; }
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
+	tar cf - $$(awk '/^COPY/ && !/--from/ && !/LICENSE/ { for (i = 2; i < NF; i++) print $$i }' Dockerfile) | tar xf - -C $$work; \
+	CGO_ENABLED=0 GOWORK=off go -C $$work build -trimpath -buildvcs=false -o /dev/null . && echo "What the Dockerfile copies builds"
+
+##@ Build
+
+.PHONY: build
+build: ## Build the operator into bin/operator
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/operator .
+
+.PHONY: image
+image: build ## Make the operator's image as bin/operator.tar, without a container engine
+	@labels=(); while read -r label; do labels+=(--label "$$label"); done \
+	  < <(sed -nE 's/^(LABEL|  ) *([a-z]+)="(.*)".*/\2=\3/p' Dockerfile | sed 's/$${VERSION}/$(VERSION)/; s/$${RELEASE}/1/'); \
+	go -C hack/image run . --binary $(BIN)/operator:/usr/local/bin/operator --license $(CURDIR)/LICENSE \
+	  --user 65532 "$${labels[@]}" --tag $(IMG) --output $(BIN)/operator.tar
+
+.PHONY: docker-build
+docker-build: ## Build the operator's image with docker or podman
+	@if [ -z "$(CONTAINER_ENGINE)" ]; then echo "Neither docker nor podman is installed; install one, or run make image, which needs none." >&2; exit 1; fi
+	$(CONTAINER_ENGINE) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+
+.PHONY: devcluster
+devcluster: $(DEVCLUSTER) ## Build the programs of the local Kubernetes (once; minutes the first time)
+	$(DEVCLUSTER) build
+
+##@ Test and try
+
+.PHONY: test
+test: devcluster ## Run unit and integration tests against a local control plane with simulated nodes
+	INTEGRATION=required go test -cover -timeout 30m $(TESTFLAGS) ./...
+	@for m in $(filter-out .,$(CODE_MODULES)); do echo "go test in $$m"; go -C $$m test -timeout 20m $(TESTFLAGS) ./...; done
+
+.PHONY: e2e
+e2e: devcluster ## Run the end-to-end tests with real containers on a real node (root; Debian's containerd)
+	E2E=required go test -tags e2e -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e/...
+
+.PHONY: demo
+demo: ## Watch a session run on a local Kubernetes (DEMO_ONCE=1 ends by itself)
+	go run ./hack/demo
+
+##@ Run on the cluster of the current kubeconfig
+
+.PHONY: run
+run: ## Run the operator on this machine (ARGS="--legacy-watch" hands flags on)
+	go run -ldflags "$(LDFLAGS)" . $(ARGS)
+
+.PHONY: install
+install: ## Install the CRDs
+	$(KUBECTL) apply --server-side -k config/crd
+
+.PHONY: uninstall
+uninstall: ## Remove the CRDs, and with them all sessions
+	$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: $(BIN)/deploy.yaml ## Install the CRDs and the operator (IMG=... for another image)
+	$(KUBECTL) apply --server-side -f $<
+
+.PHONY: undeploy
+undeploy: $(BIN)/deploy.yaml ## Remove the operator and the CRDs, and with them all sessions
+	$(KUBECTL) delete --ignore-not-found -f $<
+
+.PHONY: $(BIN)/deploy.yaml
+$(BIN)/deploy.yaml: $(KUSTOMIZE)
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; cp -R config $$work; \
+	(cd $$work/config/manager && $(KUSTOMIZE) edit set image agentic-operator=$(IMG)); \
+	$(KUSTOMIZE) build $$work/config/default >$@
+
+##@ Tools
+
+.PHONY: tools
+tools: $(CONTROLLER_GEN) $(KUSTOMIZE) $(GOLANGCI_LINT) ## Build the tools of make generate and make verify
+
+.PHONY: packaging-tools
+packaging-tools: $(OPERATOR_SDK) $(OPM) ## Build operator-sdk and opm (heavy; only packaging needs them)
+
+# Each tool is pinned in a module of its own and built again only when that module changes.
+LDFLAGS_golangci-lint = -X main.version=$(call version_of,golangci-lint,golangci-lint/v2)
+SDK_VERSION = -X github.com/operator-framework/operator-sdk/internal/version
+LDFLAGS_operator-sdk = $(foreach v,Version GitVersion ImageVersion,$(SDK_VERSION).$v=$(call version_of,operator-sdk,operator-sdk))
+# Without cgo and its libraries (gpgme, btrfs, devicemapper).
+TAGS_operator-sdk = containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+TAGS_opm = json1,containers_image_docker_daemon_stub,$(TAGS_operator-sdk)
+version_of = $(shell awk '$$1 ~ "/$2$$" { print $$2 }' hack/tools/$1/go.mod)
+
+$(BIN)/%: hack/tools/%/go.mod hack/tools/%/go.sum
+	@echo "Building $* (once)"; mkdir -p $(BIN)
+	@cd hack/tools/$* && CGO_ENABLED=0 GOWORK=off go build -trimpath -tags "$(TAGS_$*)" -ldflags "-s -w $(LDFLAGS_$*)" -o $(BIN)/ tool && touch $@
+
+.PHONY: $(DEVCLUSTER)
+$(DEVCLUSTER):
+	@mkdir -p $(BIN); go -C hack/devcluster build -o $@ .

@@ -1,0 +1,26 @@
+package cluster
+
+import "github.com/ambient-code/agentic-operator/hack/devcluster/internal/build"
+
+// kubernetesVersion is what the programs say they are. Clients parse it, so it must be a version;
+// it is that of components/kubernetes/go.mod.
+const kubernetesVersion = "v1.37.2"
+
+const kubernetesLDFlags = "-X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
+	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
+
+// Kubernetes is a program of Kubernetes itself, such as kubelet.
+func Kubernetes(name string) build.Component {
+	return build.Component{Name: name, Module: "kubernetes", Package: "k8s.io/kubernetes/cmd/" + name, LDFlags: kubernetesLDFlags}
+}
+
+// ControlPlane lists the programs that every cluster needs.
+func ControlPlane() []build.Component {
+	return []build.Component{
+		{Name: "etcd", Module: "kubernetes", Package: "go.etcd.io/etcd/server/v3", LDFlags: kubernetesLDFlags},
+		Kubernetes("kube-apiserver"),
+		Kubernetes("kube-controller-manager"),
+		Kubernetes("kube-scheduler"),
+		Kubernetes("kubectl"),
+	}
+}

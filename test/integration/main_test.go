@@ -1,0 +1,142 @@
+// Package integration tests the operator against a real API server, controller-manager and
+// scheduler with simulated nodes. The operator runs in the process of the tests but acts as its
+// own ServiceAccount, with exactly the rules in config/rbac.
+//
+// TestMain (this file) starts one local Kubernetes (cluster_test.go), installs the CRDs and the
+// operator's access (install_test.go) and, when all is done, judges the access that was used
+// (access_audit_test.go). Tests come in two kinds:
+//
+//   - those that share one operator begin with share(t): they run in parallel, each in a project
+//     (project_test.go) of its own;
+//   - those that need an operator of their own (another configuration, none at all, two) start it
+//     themselves (operator_test.go) and run one after another before the others.
+//
+// What a session, its Jobs and its pods went through is kept by a recorder (recorder_test.go), so
+// that tests assert on the whole history and not only on its end. Names of tests say which case of
+// the list of known faults of such operators they show, where there is one.
+//
+// Environment: INTEGRATION=required builds what is missing instead of skipping;
+// INTEGRATION_KUBECONFIG names a cluster with simulated nodes to use instead of a new one, and
+// INTEGRATION_AUDIT_LOG its audit log; BURST=1 runs the large burst.
+package integration
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// atOnce is how many tests run at the same time: they mostly wait.
+const atOnce = "12"
+
+// suite is what all tests share.
+var suite struct {
+	cluster  *cluster
+	scheme   *runtime.Scheme
+	config   *rest.Config // the administrator's
+	admin    client.WithWatch
+	access   *access
+	recorder *recorder
+	audit    *auditTrail
+	logs     *logTail
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	parallel := flag.Lookup("test.parallel")
+	if parallel.Value.String() == parallel.DefValue {
+		if err := flag.Set("test.parallel", atOnce); err != nil {
+			return failed(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cluster, err := startCluster(ctx)
+	var skip *skipped
+	if errors.As(err, &skip) {
+		cancel()
+		fmt.Println(skip.Error())
+		return 0
+	}
+	if err != nil {
+		cancel()
+		return failed(err)
+	}
+	defer func() {
+		cancel()
+		if err := cluster.end(); err != nil {
+			code = failed(err)
+		}
+	}()
+	if err := prepare(ctx, cluster); err != nil {
+		return failed(err)
+	}
+	code = m.Run()
+	if err := stopShared(); err != nil {
+		code = failed(err)
+	}
+	if code == 0 && everything() {
+		code = judgeAccess()
+	}
+	return code
+}
+
+// everything says that no test was left out, so that what was not seen does not happen.
+func everything() bool {
+	for _, name := range []string{"test.run", "test.skip"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, "integration tests:", err)
+	return 1
+}
+
+// prepare makes the clients and puts into the cluster what the operator needs to be there.
+func prepare(ctx context.Context, c *cluster) error {
+	suite.cluster = c
+	suite.scheme = runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(suite.scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(suite.scheme))
+	suite.logs = &logTail{}
+	ctrl.SetLogger(zap.New(zap.WriteTo(suite.logs), zap.Level(zapcore.InfoLevel), zap.StacktraceLevel(zapcore.DPanicLevel)))
+	var err error
+	if suite.config, err = c.adminConfig(); err != nil {
+		return err
+	}
+	if suite.admin, err = client.NewWithWatch(suite.config, client.Options{Scheme: suite.scheme}); err != nil {
+		return fmt.Errorf("making the administrator's client: %w", err)
+	}
+	if err := installCRDs(ctx); err != nil {
+		return err
+	}
+	if suite.access, err = installAccess(ctx); err != nil {
+		return err
+	}
+	if suite.audit, err = followAudit(ctx, c.auditLog, suite.access.user()); err != nil {
+		return err
+	}
+	suite.recorder, err = startRecorder(ctx, suite.admin)
+	return err
+}

@@ -1,0 +1,256 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// Short names of the phases, for tables.
+const (
+	pending   = v1alpha1.PhasePending
+	creating  = v1alpha1.PhaseCreating
+	running   = v1alpha1.PhaseRunning
+	stopping  = v1alpha1.PhaseStopping
+	stopped   = v1alpha1.PhaseStopped
+	completed = v1alpha1.PhaseCompleted
+	failure   = v1alpha1.PhaseFailed
+)
+
+// scriptAnnotation on a pod tells a simulated node at once what the runner does.
+const scriptAnnotation = "simnode.ambient-code.io/script"
+
+// session is a session of a project. Its prompt is the script that a simulated node follows.
+type session struct {
+	*project
+	name string
+	uid  types.UID
+}
+
+type edit func(*v1alpha1.AgenticSession)
+
+// session creates a session.
+func (p *project) session(name, prompt string, edits ...edit) *session {
+	p.t.Helper()
+	object := &v1alpha1.AgenticSession{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: name},
+		Spec:       v1alpha1.AgenticSessionSpec{InitialPrompt: prompt},
+	}
+	for _, e := range edits {
+		e(object)
+	}
+	p.create(object)
+	return &session{project: p, name: object.Name, uid: object.UID}
+}
+
+func timeout(seconds int64) edit {
+	return func(s *v1alpha1.AgenticSession) { s.Spec.Timeout = &seconds }
+}
+
+func environment(name, value string) edit {
+	return func(s *v1alpha1.AgenticSession) {
+		s.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{name: v1alpha1.EnvironmentValue(value)}
+	}
+}
+
+func asked(phase string) edit {
+	return func(s *v1alpha1.AgenticSession) {
+		s.Annotations = map[string]string{v1alpha1.AnnotationDesiredPhase: phase}
+	}
+}
+
+// latest is the session as the recorder saw it last; nil when it is gone.
+func (s *session) latest() *v1alpha1.AgenticSession {
+	versions := suite.recorder.versions(s.uid)
+	if len(versions) == 0 || versions[len(versions)-1].gone {
+		return nil
+	}
+	return versions[len(versions)-1].object
+}
+
+// until waits for a state of the session and returns it.
+func (s *session) until(what string, check func(*v1alpha1.AgenticSession) error) *v1alpha1.AgenticSession {
+	s.t.Helper()
+	var latest *v1alpha1.AgenticSession
+	s.eventually("session "+s.name+" "+what, func() error {
+		if latest = s.latest(); latest == nil {
+			return errors.New("it is not there")
+		}
+		return check(latest)
+	})
+	return latest
+}
+
+func is(phase v1alpha1.Phase) func(*v1alpha1.AgenticSession) error {
+	return func(s *v1alpha1.AgenticSession) error {
+		if s.Status.Phase != phase {
+			ready := condition(s, v1alpha1.ConditionReady)
+			return fmt.Errorf("it is %s (%s: %s)", s.Status.Phase, ready.Reason, ready.Message)
+		}
+		return nil
+	}
+}
+
+// reaches waits until the session is in a phase.
+func (s *session) reaches(phase v1alpha1.Phase) *v1alpha1.AgenticSession {
+	s.t.Helper()
+	return s.until("reaches "+string(phase), is(phase))
+}
+
+// reachesInRun waits until the session is in a phase of its n-th run.
+func (s *session) reachesInRun(n int64, phase v1alpha1.Phase) *v1alpha1.AgenticSession {
+	s.t.Helper()
+	return s.until(fmt.Sprintf("reaches %s in run %d", phase, n), func(session *v1alpha1.AgenticSession) error {
+		if session.Status.Run != n {
+			return fmt.Errorf("it is %s in run %d", session.Status.Phase, session.Status.Run)
+		}
+		return is(phase)(session)
+	})
+}
+
+// tells waits until condition Ready has a reason.
+func (s *session) tells(phase v1alpha1.Phase, reason string) *v1alpha1.AgenticSession {
+	s.t.Helper()
+	return s.until("is "+string(phase)+" for "+reason, func(session *v1alpha1.AgenticSession) error {
+		if err := is(phase)(session); err != nil {
+			return err
+		}
+		if ready := condition(session, v1alpha1.ConditionReady); ready.Reason != reason {
+			return fmt.Errorf("its reason is %s: %s", ready.Reason, ready.Message)
+		}
+		return nil
+	})
+}
+
+// condition is a condition of the session; an empty one when it has none of the type.
+func condition(s *v1alpha1.AgenticSession, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(s.Status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{Type: kind}
+}
+
+// annotate sets an annotation of the session as a user does.
+func (s *session) annotate(key, value string) {
+	s.t.Helper()
+	s.patch(s.object(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
+}
+
+func (s *session) ask(phase string) {
+	s.t.Helper()
+	s.annotate(v1alpha1.AnnotationDesiredPhase, phase)
+}
+
+func (s *session) stop()  { s.t.Helper(); s.ask(v1alpha1.DesiredStopped) }
+func (s *session) start() { s.t.Helper(); s.ask(v1alpha1.DesiredRunning) }
+
+// object names the session for a client.
+func (s *session) object() *v1alpha1.AgenticSession {
+	return &v1alpha1.AgenticSession{ObjectMeta: metav1.ObjectMeta{Namespace: s.project.name, Name: s.name}}
+}
+
+// history lists the session's phases so far.
+func (s *session) history() []v1alpha1.Phase { return phases(suite.recorder.versions(s.uid)) }
+
+func (s *session) expectHistory(want ...v1alpha1.Phase) {
+	s.t.Helper()
+	if got := s.history(); !slices.Equal(got, want) {
+		s.t.Errorf("session %s went through %v, want %v", s.name, got, want)
+	}
+}
+
+func (s *session) never(phase v1alpha1.Phase) {
+	s.t.Helper()
+	if got := s.history(); slices.Contains(got, phase) {
+		s.t.Errorf("session %s went through %v, must never be %s", s.name, got, phase)
+	}
+}
+
+func (s *session) jobs() []moment[*batchv1.Job] {
+	return suite.recorder.jobsOf(s.key(s.name))
+}
+
+func (s *session) pods() []moment[*corev1.Pod] {
+	return suite.recorder.podsOf(s.key(s.name))
+}
+
+// ranOnce fails unless exactly one pod was ever made for the session.
+func (s *session) ranOnce() {
+	s.t.Helper()
+	if pods := uids(s.pods()); len(pods) != 1 {
+		s.t.Errorf("session %s had %d pods, want 1", s.name, len(pods))
+	}
+}
+
+// pod waits for the session's only pod.
+func (s *session) pod() *corev1.Pod {
+	s.t.Helper()
+	var pod *corev1.Pod
+	s.eventually("session "+s.name+" has a pod", func() error {
+		pods := remaining(s.pods())
+		if len(pods) != 1 {
+			return fmt.Errorf("it has %d", len(pods))
+		}
+		pod = pods[0].DeepCopy()
+		return nil
+	})
+	return pod
+}
+
+// job waits for the session's only Job.
+func (s *session) job() *batchv1.Job {
+	s.t.Helper()
+	var job *batchv1.Job
+	s.eventually("session "+s.name+" has a Job", func() error {
+		jobs := remaining(s.jobs())
+		if len(jobs) != 1 {
+			return fmt.Errorf("it has %d", len(jobs))
+		}
+		job = jobs[0].DeepCopy()
+		return nil
+	})
+	return job
+}
+
+// does has the runner follow a new script from now on.
+func (s *session) does(script string) {
+	s.t.Helper()
+	s.patch(s.pod(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, scriptAnnotation, script))
+}
+
+// settles waits until the operator has written nothing about the project for a second, then
+// checks that it stays so for a while.
+func (p *project) settles(quiet time.Duration) {
+	p.t.Helper()
+	last := -1
+	since := time.Now()
+	p.eventually("the operator stops writing", func() error {
+		if n := len(p.operator.gate.written(p.name)); n != last {
+			last, since = n, time.Now()
+		}
+		if time.Since(since) < time.Second {
+			return fmt.Errorf("it wrote %d times so far", last)
+		}
+		return nil
+	})
+	time.Sleep(quiet)
+	if writes := p.operator.gate.written(p.name); len(writes) != last {
+		p.t.Errorf("the operator went on writing after all had settled: %v", writes[last:])
+	}
+}
+
+// remove deletes the session.
+func (s *session) remove() {
+	s.t.Helper()
+	s.delete(s.object(), client.Preconditions{UID: &s.uid})
+}
