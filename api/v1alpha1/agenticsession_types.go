@@ -188,7 +188,7 @@ type Repo struct {
 	// Whether the runner pushes its commits back.
 	// +optional
 	// +kubebuilder:default=false
-	AutoPush bool `json:"autoPush,omitempty"`
+	AutoPush bool `json:"autoPush"`
 }
 
 // Workflow is a set of instructions for the agent, kept in a Git repository.

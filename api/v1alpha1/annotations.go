@@ -29,6 +29,9 @@ const (
 	AnnotationTokenIdentity = "ambient-code.io/token-identity"
 	// AnnotationTimeoutSeconds is on the Job: spec.timeout at the time the run began; ours.
 	AnnotationTimeoutSeconds = "ambient-code.io/timeout-seconds"
+	// AnnotationSessionGeneration is on the Job: metadata.generation of the session when the run
+	// began; ours.
+	AnnotationSessionGeneration = "ambient-code.io/session-generation"
 	// AnnotationSessionUID is on every object of a session: the session's UID, so that the object
 	// is still known as the session's when its owner reference is taken off; ours.
 	AnnotationSessionUID = "ambient-code.io/session-uid"
@@ -82,6 +85,7 @@ var Keys = []Key{
 	{AnnotationTokenExpiresAt, "Secret", "operator", "operator", "when the token expires"},
 	{AnnotationTokenIdentity, "Secret", "operator", "operator", "UID of the ServiceAccount the token speaks for"},
 	{AnnotationTimeoutSeconds, "Job", "operator", "operator", "spec.timeout of the run"},
+	{AnnotationSessionGeneration, "Job", "operator", "operator", "generation of the session's spec that the run is of"},
 	{AnnotationSessionUID, "every object of a session", "operator", "operator", "UID of the session"},
 	{AnnotationRunnersManageSessions, "ProjectSettings", "user", "operator", "true: agents of the project may change all its sessions"},
 	{LabelManaged, "Namespace", "user, backend", "operator", "true: sessions in the namespace are run"},

@@ -77,6 +77,7 @@ const (
 	ConditionRunnerStarted = "RunnerStarted"
 	ConditionCompleted     = "Completed"
 	ConditionFailed        = "Failed"
+	ConditionReconciled    = "Reconciled"
 )
 
 // Word is a machine-readable word with its meaning, for generated documentation.
@@ -95,6 +96,7 @@ var ConditionTypes = []Word{
 	{ConditionRunnerStarted, "the runner container of the current run has started"},
 	{ConditionCompleted, "the current run ended with success"},
 	{ConditionFailed, "the current run ended without success"},
+	{ConditionReconciled, "the run in progress is of the spec as it is now; False after an edit that waits for the next start"},
 }
 
 // Reasons of phase changes and of conditions of a session.
@@ -132,6 +134,7 @@ const (
 	ReasonReleased              = "Released"
 	ReasonNotEnded              = "NotEnded"
 	ReasonVolumeLost            = "VolumeLost"
+	ReasonSpecChanged           = "SpecChanged"
 )
 
 // Reasons lists every reason with its meaning.
@@ -168,5 +171,6 @@ var Reasons = []Word{
 	{ReasonMissing, "not in place"},
 	{ReasonReleased, "given back because the run ended"},
 	{ReasonNotEnded, "the run has not ended"},
+	{ReasonSpecChanged, "the spec was edited after the run began; the edit takes effect when the session is next started"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,25 +21,78 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 			ObservedGeneration: w.Session.Generation, LastTransitionTime: metav1.NewTime(w.Now),
 		})
 	}
-	live := d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning
 	set(v1alpha1.ConditionReady, is(d.To == v1alpha1.PhaseRunning && sound(w)), d.Reason, d.Message)
 	setEnd(set, d)
 	set(workspaceReady(w))
-	if !live {
-		reason, message := idleReason(d)
-		for _, kind := range []string{v1alpha1.ConditionSecretsReady, v1alpha1.ConditionJobCreated, v1alpha1.ConditionPodScheduled, v1alpha1.ConditionRunnerStarted} {
-			set(kind, metav1.ConditionFalse, reason, message)
+	set(reconciled(w, d))
+	switch {
+	case d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning:
+		set(secretsReady(w))
+		setRun(set, w, d)
+	case d.To == v1alpha1.PhaseCompleted || d.To == v1alpha1.PhaseFailed:
+		// What the run got to stays told after its objects are gone.
+		set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, v1alpha1.ReasonReleased, released)
+		if d.Moves() && w.Job != nil {
+			setRun(set, w, d)
+		} else {
+			keepRun(set, all)
 		}
-		if len(w.Missing) > 0 && d.To == v1alpha1.PhasePending {
-			set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, v1alpha1.ReasonPrerequisiteMissing, strings.Join(w.Missing, "; "))
-		}
-		return all
+	default:
+		setNoRun(set, w, d)
 	}
-	set(secretsReady(w))
+	return all
+}
+
+type setter = func(kind string, is metav1.ConditionStatus, reason, message string)
+
+const released = "given back because the run ended or is being ended"
+
+// runConditions are those that tell how far a run got.
+var runConditions = []string{v1alpha1.ConditionJobCreated, v1alpha1.ConditionPodScheduled, v1alpha1.ConditionRunnerStarted}
+
+func setRun(set setter, w *World, d Decision) {
 	set(jobCreated(w))
 	set(podScheduled(w))
 	set(runnerStarted(w, d))
-	return all
+}
+
+func keepRun(set setter, all []metav1.Condition) {
+	for _, kind := range runConditions {
+		if known := find(all, kind); known != nil {
+			set(kind, known.Status, known.Reason, known.Message)
+			continue
+		}
+		set(kind, metav1.ConditionFalse, v1alpha1.ReasonReleased, released)
+	}
+}
+
+// setNoRun is for the phases in which no run's objects are there.
+func setNoRun(set setter, w *World, d Decision) {
+	reason, message := v1alpha1.ReasonReleased, released
+	if d.To == v1alpha1.PhasePending {
+		reason, message = v1alpha1.ReasonWaiting, "no run has begun"
+	}
+	for _, kind := range runConditions {
+		set(kind, metav1.ConditionFalse, reason, message)
+	}
+	if len(w.Missing) > 0 && d.To == v1alpha1.PhasePending {
+		reason, message = v1alpha1.ReasonPrerequisiteMissing, strings.Join(w.Missing, "; ")
+	}
+	set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, reason, message)
+}
+
+// reconciled tells of an edit that the run in progress does not know.
+func reconciled(w *World, d Decision) (string, metav1.ConditionStatus, string, string) {
+	kind := v1alpha1.ConditionReconciled
+	if d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning {
+		if job := w.currentJob(); job != nil {
+			of := job.Annotations[v1alpha1.AnnotationSessionGeneration]
+			if of != "" && of != strconv.FormatInt(w.Session.Generation, 10) {
+				return kind, metav1.ConditionFalse, v1alpha1.ReasonSpecChanged, "the spec was edited after the run began; the edit takes effect when the session is next started"
+			}
+		}
+	}
+	return kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, "no edit of the spec waits for the session to be started again"
 }
 
 // sound says that nothing is missing or in the way while the runner is up.
@@ -46,7 +100,7 @@ func sound(w *World) bool {
 	return len(w.Obstacles) == 0 && len(w.Absent) == 0
 }
 
-func setEnd(set func(string, metav1.ConditionStatus, string, string), d Decision) {
+func setEnd(set setter, d Decision) {
 	switch d.To {
 	case v1alpha1.PhaseCompleted:
 		set(v1alpha1.ConditionCompleted, metav1.ConditionTrue, d.Reason, d.Message)
@@ -61,14 +115,6 @@ func setEnd(set func(string, metav1.ConditionStatus, string, string), d Decision
 		set(v1alpha1.ConditionCompleted, metav1.ConditionFalse, v1alpha1.ReasonNotEnded, "the run has not ended")
 		set(v1alpha1.ConditionFailed, metav1.ConditionFalse, v1alpha1.ReasonNotEnded, "the run has not ended")
 	}
-}
-
-// idleReason is what is said of a run's objects while there is no run.
-func idleReason(d Decision) (reason, message string) {
-	if d.To == v1alpha1.PhasePending {
-		return v1alpha1.ReasonWaiting, "no run has begun"
-	}
-	return v1alpha1.ReasonReleased, "given back because the run ended or is being ended"
 }
 
 func workspaceReady(w *World) (string, metav1.ConditionStatus, string, string) {

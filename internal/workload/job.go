@@ -23,6 +23,10 @@ const (
 	vertexPath    = "/app/vertex"
 	trustedCAPath = "/etc/pki/tls/certs/ca-bundle.crt"
 	trustedCAKey  = "ca-bundle.crt"
+
+	// rootCAConfigMap is published in every namespace by Kubernetes itself.
+	rootCAConfigMap = "kube-root-ca.crt"
+	rootCAKey       = "ca.crt"
 )
 
 // Job is one run of a session. It is never retried by itself: an agent's work has effects, so a
@@ -36,6 +40,7 @@ func (p *Plan) Job(run int64) *batchv1.Job {
 	meta := p.objectMeta(JobName(p.Session.Name, run))
 	meta.Labels[v1alpha1.LabelRun] = strconv.FormatInt(run, 10)
 	meta.Annotations[v1alpha1.AnnotationTimeoutSeconds] = strconv.FormatInt(p.timeout(), 10)
+	meta.Annotations[v1alpha1.AnnotationSessionGeneration] = strconv.FormatInt(p.Session.Generation, 10)
 	if p.promptForced() {
 		meta.Annotations[v1alpha1.AnnotationForceExecutePrompt] = "true"
 	}
@@ -132,12 +137,7 @@ func (p *Plan) volumes() []corev1.Volume {
 		{Name: "workspace", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: WorkspaceName(p.Session.Name)},
 		}},
-		{Name: "runner-token", VolumeSource: corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{
-				SecretName: TokenSecretName(p.Session.Name),
-				Items:      []corev1.KeyToPath{{Key: TokenKey, Path: tokenFile}},
-			},
-		}},
+		p.tokenVolume(),
 	}
 	if p.Operator.Vertex.Enabled {
 		volumes = append(volumes, corev1.Volume{Name: "vertex", VolumeSource: corev1.VolumeSource{
@@ -153,6 +153,25 @@ func (p *Plan) volumes() []corev1.Volume {
 		}})
 	}
 	return volumes
+}
+
+// tokenVolume holds the runner's token and, where the cluster publishes it, the certificate by which
+// a client knows the API server. Kubelets renew both in a running pod.
+func (p *Plan) tokenVolume() corev1.Volume {
+	yes := true
+	return corev1.Volume{Name: "runner-token", VolumeSource: corev1.VolumeSource{
+		Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{Secret: &corev1.SecretProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: TokenSecretName(p.Session.Name)},
+				Items:                []corev1.KeyToPath{{Key: TokenKey, Path: tokenFile}},
+			}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: rootCAConfigMap},
+				Items:                []corev1.KeyToPath{{Key: rootCAKey, Path: rootCAKey}},
+				Optional:             &yes,
+			}},
+		}},
+	}}
 }
 
 func (p *Plan) mounts() []corev1.VolumeMount {

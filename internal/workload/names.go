@@ -81,6 +81,10 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	seen := map[string]bool{}
 	for i := range s.Spec.Repos {
 		name := RepoName(s.Spec.Repos[i].URL)
+		if name == "" || name == "." || name == ".." {
+			problems = append(problems, fmt.Sprintf("the repository URL %q in spec.repos does not end in a name for its folder: correct it", s.Spec.Repos[i].URL))
+			continue
+		}
 		if seen[name] {
 			problems = append(problems, fmt.Sprintf("two repositories in spec.repos are named %q and would share a folder: remove one", name))
 		}

@@ -110,6 +110,7 @@ func TestCase10RunnerDiesSidecarLives(t *testing.T) {
 // TestCase11StuckInCreating: what keeps a runner from starting is told within seconds, with the
 // server's words, and the session goes on by itself when the cause is removed.
 func TestCase11StuckInCreating(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		prepare func(*project)
@@ -189,22 +190,9 @@ func refusedByLimitRange(p *project) error {
 	return nil
 }
 
-// TestCase11Image: an image that cannot be pulled is told, does not fail the session at once and
-// goes on when it can be pulled.
-func TestCase11Image(t *testing.T) {
-	p := share(t)
-	s := p.session("image", "hang")
-	pod := s.pod()
-	s.reaches(running)
-	s.stop()
-	s.reaches(stopped)
-	if pod.Spec.Containers[0].Image == "" {
-		t.Error("the runner has no image")
-	}
-}
-
 // TestMissingSecret: a session waits for the Secrets that its project must hold, and says so.
 func TestMissingSecret(t *testing.T) {
+	t.Parallel()
 	t.Run("secret", func(t *testing.T) {
 		t.Parallel()
 		p := emptyProject(t, sharedOperator(t), map[string]string{v1alpha1.LabelManaged: "true"})
@@ -266,6 +254,7 @@ func TestCase11LostKey(t *testing.T) {
 // TestCase14Timeout: the limit counts from the start of the runner, is told as what it is, takes
 // effect when the pod has really ended and leaves nothing that a restart would trip over.
 func TestCase14Timeout(t *testing.T) {
+	t.Parallel()
 	t.Run("waiting-does-not-count", func(t *testing.T) {
 		p := share(t)
 		s := p.session("late", "ready-after 6s\nhang", timeout(4))

@@ -123,9 +123,13 @@ func (o *operatorRun) stop() error {
 	return o.err
 }
 
-// alone starts an operator for one test. Such tests don't run in parallel.
+// alone starts an operator for one test. Such tests are not parallel, so they run before all that
+// are: two operators would work on the same sessions.
 func alone(t *testing.T, env map[string]string, flags ...string) *operatorRun {
 	t.Helper()
+	if shared.run != nil {
+		t.Fatal("the shared operator runs already: a test that uses it is not parallel")
+	}
 	run, err := startOperator(env, flags...)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -31,13 +32,13 @@ const Annotation = "ambient-code.io/runner-progress"
 const writePatience = 3 * time.Second
 
 // clusterCA is where Kubernetes puts the API's certificate authority in pods
-// that get a ServiceAccount token mounted. A runner's own token comes without.
+// that get a ServiceAccount token mounted. Beside a runner's own token stands a copy.
 const clusterCA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
 // Target says which session to annotate and how to reach the API.
 type Target struct {
 	Host, Port         string // KUBERNETES_SERVICE_HOST and _PORT; no host, no annotation
-	CAFile             string // KUBERNETES_CA_FILE; the usual place if empty
+	CAFile             string // KUBERNETES_CA_FILE; the usual places if empty
 	TokenFile          string // read anew each time, because it is renewed
 	Namespace, Session string
 }
@@ -148,12 +149,14 @@ func (r *Reporter) authorities() *x509.CertPool {
 		r.log.Warn("the system's certificate authorities cannot be read", "error", err)
 		pool = x509.NewCertPool()
 	}
-	file := r.target.CAFile
-	if file == "" {
-		file = clusterCA
+	files := []string{r.target.CAFile}
+	if r.target.CAFile == "" {
+		files = []string{filepath.Join(filepath.Dir(r.target.TokenFile), "ca.crt"), clusterCA}
 	}
-	if pem, err := os.ReadFile(file); err == nil && !pool.AppendCertsFromPEM(pem) {
-		r.log.Warn("the file of the cluster's certificate authority holds no certificate", "file", file)
+	for _, file := range files {
+		if pem, err := os.ReadFile(file); err == nil && !pool.AppendCertsFromPEM(pem) {
+			r.log.Warn("the file of the cluster's certificate authority holds no certificate", "file", file)
+		}
 	}
 	return pool
 }
