@@ -1,6 +1,7 @@
 package realnode
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,6 @@ var tools = []struct{ program, pkg string }{
 	{"ctr", "containerd"},
 	{"runc", "runc"},
 	{"iptables-restore", "iptables"},
-	{"conntrack", "conntrack"},
 	{"ip", "iproute2"},
 	{"nsenter", "util-linux"},
 	{"unshare", "util-linux"},
@@ -28,10 +28,11 @@ var cniFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
 const cniPackage = "containernetworking-plugins"
 
-// check tells, in a sentence for a person, why this machine can't run a real node; nil if it can.
+// check tells, in a sentence for a person, why this machine can't run a real node; nil if it can. The
+// sentence follows "no real node here:".
 func check() error {
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("a real node needs root: run the command as root, or use simulated nodes")
+		return errors.New("it needs root: run the command as root")
 	}
 	var missing, packages []string
 	lack := func(what, pkg string) {
@@ -49,8 +50,11 @@ func check() error {
 		lack("the CNI plug-ins", cniPackage)
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("a real node needs %s, not found on this machine: run apt-get update && apt-get install --yes --no-install-recommends %s",
+		return fmt.Errorf("%s not found on this machine: run `apt-get update && apt-get install --yes --no-install-recommends %s`",
 			strings.Join(missing, ", "), strings.Join(packages, " "))
+	}
+	if err := exec.Command("unshare", "--net", "--mount", "true").Run(); err != nil {
+		return fmt.Errorf("root may not make namespaces here (%w): in a container, run that with --privileged", err)
 	}
 	return nil
 }

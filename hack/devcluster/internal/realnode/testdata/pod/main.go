@@ -60,6 +60,7 @@ func do(what string, args ...string) error {
 			}
 			kept = append(kept, block)
 			fmt.Println(len(kept), "MiB")
+			time.Sleep(10 * time.Millisecond) // containerd watches a container only once it has started
 		}
 	case "serve":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -1,0 +1,531 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+const holdFinalizer = "test.example/hold"
+
+// TestStop: a stop in each phase ends as Stopped, or is no stop at all. (Case 6.)
+func TestStop(t *testing.T) {
+	p := share(t)
+	t.Run("running", func(t *testing.T) {
+		s := p.in(t).session("running", "hang")
+		s.reaches(running)
+		s.patch(s.object(), `{"metadata":{"annotations":{"ambient-code.io/desired-phase":"Stopped","ambient-code.io/stop-requested-at":"2026-01-01T00:00:00Z","team/x":"1"}}}`)
+		object := s.tells(stopped, v1alpha1.ReasonStoppedByUser)
+		s.expectHistory(pending, creating, running, stopping, stopped)
+		if object.Status.StoppedReason != v1alpha1.StoppedByUser || object.Status.CompletionTime == nil {
+			t.Errorf("stoppedReason is %q, completionTime %v", object.Status.StoppedReason, object.Status.CompletionTime)
+		}
+		noneLeft(t, s)
+		object = s.requestsConsumed()
+		if object.Annotations["team/x"] != "1" {
+			t.Error("an annotation of the user's is gone")
+		}
+	})
+	t.Run("pending", func(t *testing.T) {
+		q := emptyProject(t, p.operator, map[string]string{v1alpha1.LabelManaged: "true"})
+		s := q.session("waiting", "hang")
+		s.tells(pending, v1alpha1.ReasonPrerequisiteMissing)
+		s.stop()
+		s.reaches(stopped)
+		s.requestsConsumed()
+		if jobs := s.jobs(); len(jobs) > 0 {
+			t.Error("a Job was made")
+		}
+		q.createRunnerSecret()
+		q.settles(time.Second)
+		s.expectHistory(pending, stopped)
+	})
+	t.Run("born-stopped", func(t *testing.T) {
+		s := p.in(t).session("born-stopped", "hang", asked("Stopped"))
+		s.reaches(stopped)
+		s.requestsConsumed()
+		s.expectHistory(pending, stopped)
+		if jobs := s.jobs(); len(jobs) > 0 {
+			t.Error("a Job was made")
+		}
+	})
+	t.Run("creating-without-pod", func(t *testing.T) {
+		q := newProject(t, p.operator)
+		q.create(quota(q, "pods"))
+		s := q.session("refused", "hang")
+		s.tells(creating, v1alpha1.ReasonQuotaExceeded)
+		s.stop()
+		s.tells(stopped, v1alpha1.ReasonStoppedByUser)
+		noneLeft(t, s)
+		s.never(failure)
+	})
+	t.Run("creating-with-pod", func(t *testing.T) {
+		s := p.in(t).session("not-ready", "never-ready\nhang")
+		s.pod()
+		s.stop()
+		s.tells(stopped, v1alpha1.ReasonStoppedByUser)
+		noneLeft(t, s)
+		s.never(failure)
+	})
+	for phase, script := range map[v1alpha1.Phase]string{completed: "exit 0", failure: "exit 1"} {
+		t.Run(strings.ToLower(string(phase)), func(t *testing.T) {
+			q := newProject(t, p.operator)
+			s := q.session("over", script)
+			s.reaches(phase)
+			s.stop()
+			s.requestsConsumed()
+			q.settles(time.Second)
+			s.expectHistory(s.history()...)
+			if got := s.latest().Status.Phase; got != phase {
+				t.Errorf("a stop made a session that was %s %s", phase, got)
+			}
+		})
+	}
+}
+
+// in is the project in a subtest.
+func (p *project) in(t *testing.T) *project {
+	sub := *p
+	sub.t, sub.ctx = t, t.Context()
+	return &sub
+}
+
+// requestsConsumed waits until the request is no longer in the annotations.
+func (s *session) requestsConsumed() *v1alpha1.AgenticSession {
+	s.t.Helper()
+	return s.until("has its request removed", func(object *v1alpha1.AgenticSession) error {
+		for _, key := range []string{v1alpha1.AnnotationDesiredPhase, v1alpha1.AnnotationStopRequestedAt, v1alpha1.AnnotationStartRequestedAt} {
+			if value, there := object.Annotations[key]; there {
+				return fmt.Errorf("%s is still %q", key, value)
+			}
+		}
+		return nil
+	})
+}
+
+// noneLeft wants no Job, no pod and no token of a stopped session. (Case 21.)
+func noneLeft(t *testing.T, s *session) {
+	t.Helper()
+	jobs, pods := &batchv1.JobList{}, &corev1.PodList{}
+	for _, list := range []client.ObjectList{jobs, pods} {
+		if err := suite.admin.List(s.ctx, list, client.InNamespace(s.project.name), client.MatchingLabels{"agentic-session": s.name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(jobs.Items)+len(pods.Items) > 0 {
+		t.Errorf("session %s is over and has %d Jobs and %d pods", s.name, len(jobs.Items), len(pods.Items))
+	}
+	s.eventually("the token Secret is gone", func() error { return s.absent("ambient-runner-token-"+s.name, &corev1.Secret{}) })
+}
+
+// TestRestart: from each terminal phase a new run begins, with a new Job, a new token and the same
+// workspace.
+func TestRestart(t *testing.T) {
+	p := share(t)
+	for _, c := range []struct {
+		name, script string
+		phase        v1alpha1.Phase
+	}{{"was-stopped", "hang", stopped}, {"was-completed", "sleep 300ms\nexit 0", completed}, {"was-failed", "sleep 300ms\nexit 1", failure}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := p.in(t).session(c.name, c.script)
+			s.eventually("the token Secret is there", func() error {
+				return suite.admin.Get(s.ctx, s.key("ambient-runner-token-"+s.name), &corev1.Secret{})
+			})
+			token, claim := &corev1.Secret{}, &corev1.PersistentVolumeClaim{}
+			if c.phase == stopped {
+				s.get("ambient-runner-token-"+s.name, token)
+				s.reaches(running)
+				s.stop()
+			}
+			before := s.reaches(c.phase)
+			s.get("ambient-workspace-"+s.name, claim)
+			s.patch(s.object(), `{"metadata":{"annotations":{"ambient-code.io/desired-phase":"Running","ambient-code.io/start-requested-at":"2026-01-01T00:00:00Z"}},"spec":{"initialPrompt":"hang"}}`)
+			after := s.reachesInRun(2, running)
+			s.requestsConsumed()
+			if after.Status.JobUID == before.Status.JobUID || after.Status.CompletionTime != nil || after.Status.StoppedReason != "" {
+				t.Errorf("the second run has the status of the first: %+v", after.Status)
+			}
+			again, sameClaim := &corev1.Secret{}, &corev1.PersistentVolumeClaim{}
+			s.get("ambient-runner-token-"+s.name, again)
+			s.get("ambient-workspace-"+s.name, sameClaim)
+			if claim.UID != sameClaim.UID {
+				t.Error("the workspace is another one")
+			}
+			for _, key := range []string{"k8s-token", "agui-token"} {
+				if string(token.Data[key]) == string(again.Data[key]) {
+					t.Errorf("%s is the same in both runs", key)
+				}
+			}
+			resumed := false
+			for _, e := range s.latestPod().Spec.Containers[0].Env {
+				resumed = resumed || e.Name == "IS_RESUME" && e.Value == "true"
+			}
+			if !resumed {
+				t.Error("the second run is not told that it resumes")
+			}
+			if most := mostAtOnce(s.pods()); most > 1 {
+				t.Errorf("%d pods were alive at once", most)
+			}
+		})
+	}
+	t.Run("prompt-again", func(t *testing.T) {
+		s := p.in(t).session("prompt-again", "exit 0")
+		s.reaches(completed)
+		s.patch(s.object(), `{"metadata":{"annotations":{"ambient-code.io/desired-phase":"Running","ambient-code.io/force-execute-prompt":"true"}}}`)
+		s.reachesInRun(2, completed)
+		for _, e := range s.latestPod().Spec.Containers[0].Env {
+			if e.Name == "IS_RESUME" {
+				t.Error("a run that is to use its prompt again is told that it resumes")
+			}
+		}
+		if _, there := s.latest().Annotations[v1alpha1.AnnotationForceExecutePrompt]; there {
+			t.Error("force-execute-prompt is still in the annotations")
+		}
+	})
+}
+
+// latestPod is the pod that was made last, whether it is there or not.
+func (s *session) latestPod() *corev1.Pod {
+	s.t.Helper()
+	pods := s.pods()
+	if len(pods) == 0 {
+		s.t.Fatalf("session %s has no pod", s.name)
+	}
+	newest := pods[0].object
+	for _, m := range pods {
+		if m.object.CreationTimestamp.After(newest.CreationTimestamp.Time) {
+			newest = m.object
+		}
+	}
+	return newest
+}
+
+// TestCase2StopIsNeverAFailure: once a stop is accepted, the runner's end is its consequence. What
+// the runner, its Job and the user do arrives in 100 random orders.
+func TestCase2StopIsNeverAFailure(t *testing.T) {
+	p := share(t)
+	const sessions = 100
+	all := make([]*session, sessions)
+	for i := range all {
+		all[i] = p.session(fmt.Sprintf("s-%d", i), "hang")
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, 20)
+	for i, s := range all {
+		s.reaches(running)
+		steps := []func() error{
+			func() error {
+				return suite.admin.Patch(p.ctx, s.object(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"ambient-code.io/desired-phase":"Stopped"}}}`)))
+			},
+			func() error {
+				pod := remaining(s.pods())
+				if len(pod) == 0 {
+					return nil
+				}
+				return suite.admin.Patch(p.ctx, pod[0].DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"simnode.ambient-code.io/script":"exit 143"}}}`)))
+			},
+		}
+		if i%2 == 0 {
+			steps = append(steps, func() error {
+				job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: s.latest().Status.JobName}}
+				return suite.admin.Delete(p.ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			})
+		}
+		rand.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			for _, step := range steps {
+				if err := step(); client.IgnoreNotFound(err) != nil {
+					t.Errorf("session %s: %v", s.name, err)
+				}
+				time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+			}
+		})
+	}
+	wait.Wait()
+	ends := map[v1alpha1.Phase]int{}
+	for _, s := range all {
+		object := s.until("is over", func(object *v1alpha1.AgenticSession) error {
+			if !object.Status.Phase.Terminal() {
+				return is(stopped)(object)
+			}
+			return nil
+		})
+		s.requestsConsumed()
+		ends[object.Status.Phase]++
+		history := s.history()
+		if i := slices.Index(history, stopping); i >= 0 && !slices.Equal(history[i:], []v1alpha1.Phase{stopping, stopped}) {
+			t.Errorf("session %s went through %v after the stop was accepted", s.name, history[i:])
+		}
+		s.ranOnce()
+	}
+	t.Logf("ends of %d sessions: %v", sessions, ends)
+	if ends[stopped] == 0 {
+		t.Error("not one session was stopped: the orders were not mixed")
+	}
+}
+
+// TestCase3RequestsAreNotErased: a stop that arrives just before any of the operator's writes is
+// carried out, and what others put into the annotations is left alone.
+func TestCase3RequestsAreNotErased(t *testing.T) {
+	t.Parallel()
+	reference := share2(t)
+	s := reference.session("reference", "hang")
+	s.reaches(running)
+	s.stop()
+	s.reaches(stopped)
+	reference.settles(0)
+	writes := len(reference.operator.gate.written(reference.name))
+	if writes < 10 {
+		t.Fatalf("the operator wrote only %d times for a whole life", writes)
+	}
+	for n := range writes {
+		t.Run(fmt.Sprintf("before-write-%d", n+1), func(t *testing.T) {
+			p := share(t)
+			stopBeforeWrite(p, n)
+			s := p.session("raced", "hang")
+			// The write may never come where the life is shorter than the reference; then stop now.
+			s.reaches(running)
+			s.stop()
+			object := s.tells(stopped, v1alpha1.ReasonStoppedByUser)
+			object = s.requestsConsumed()
+			if object.Annotations["team/x"] == "" {
+				s.annotate("team/x", "1")
+			}
+			s.never(failure)
+			noneLeft(t, s)
+		})
+	}
+}
+
+// share2 is share for a test that is parallel already.
+func share2(t *testing.T) *project {
+	t.Helper()
+	return newProject(t, sharedOperator(t))
+}
+
+func stopBeforeWrite(p *project, n int) {
+	var mu sync.Mutex
+	seen := 0
+	p.operator.gate.hookInto(p.t, p.name, func(request *http.Request) *http.Response {
+		if request.Method == http.MethodGet || strings.HasSuffix(request.URL.Path, "/events") {
+			return nil
+		}
+		mu.Lock()
+		mine := seen == n
+		seen++
+		mu.Unlock()
+		if !mine {
+			return nil
+		}
+		object := &v1alpha1.AgenticSession{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "raced"}}
+		patch := `{"metadata":{"annotations":{"ambient-code.io/desired-phase":"Stopped","team/x":"1"},"labels":{"team/y":"1"}}}`
+		if err := suite.admin.Patch(p.ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+			p.t.Errorf("asking for a stop: %v", err)
+		}
+		return nil
+	})
+}
+
+// TestCase4RestartWhileTheOldRunIsLeaving: a new run begins only when nothing of the old one is
+// left, and never takes over its result.
+func TestCase4RestartWhileTheOldRunIsLeaving(t *testing.T) {
+	t.Parallel()
+	t.Run("stopped", func(t *testing.T) {
+		p := share(t)
+		s := p.session("leaving", "hang")
+		s.reaches(running)
+		first := s.pod()
+		p.hold(first)
+		s.stop()
+		s.reaches(stopping)
+		s.start()
+		s.always(3*time.Second, "the old pod is waited for", func() error {
+			if object := s.latest(); object.Status.Phase != stopping && object.Status.Phase != pending {
+				return fmt.Errorf("the session is %s", object.Status.Phase)
+			}
+			return nil
+		})
+		if message := condition(s.latest(), v1alpha1.ConditionReady).Message; !strings.Contains(message, "gone") {
+			t.Errorf("the message does not say what is waited for: %s", message)
+		}
+		s.ranOnce()
+		p.release(first)
+		s.reachesInRun(2, running)
+		s.requestsConsumed()
+		s.never(failure)
+		differentRuns(t, s)
+	})
+	t.Run("failed", func(t *testing.T) {
+		p := share(t)
+		s := p.session("leaving", "hang")
+		s.reaches(running)
+		first := s.pod()
+		p.hold(first)
+		s.does("exit 1")
+		s.reaches(failure)
+		s.patch(s.object(), `{"spec":{"initialPrompt":"hang"}}`)
+		s.start()
+		object := s.tells(pending, v1alpha1.ReasonWaitingForPreviousRun)
+		if message := condition(object, v1alpha1.ConditionReady).Message; !strings.Contains(message, "previous run") {
+			t.Errorf("the message is %q", message)
+		}
+		before := len(p.operator.gate.written(p.name))
+		s.always(3*time.Second, "the old pod is waited for", func() error { return is(pending)(s.latest()) })
+		if more := len(p.operator.gate.written(p.name)) - before; more > 3 {
+			t.Errorf("the operator wrote %d times while it waited", more)
+		}
+		p.release(first)
+		s.reachesInRun(2, running)
+		s.expectHistory(pending, creating, running, failure, pending, creating, running)
+		differentRuns(t, s)
+	})
+}
+
+func differentRuns(t *testing.T, s *session) {
+	t.Helper()
+	if jobs := uids(s.jobs()); len(jobs) != 2 {
+		t.Errorf("session %s had %d Jobs, want 2", s.name, len(jobs))
+	}
+	if most := mostAtOnce(s.pods()); most > 1 {
+		t.Errorf("%d pods were alive at once", most)
+	}
+}
+
+// hold keeps a pod from going away.
+func (p *project) hold(pod *corev1.Pod) {
+	p.t.Helper()
+	p.editFinalizers(pod, func(all []string) []string { return append(all, holdFinalizer) })
+	p.t.Cleanup(func() {
+		if !p.t.Failed() {
+			return
+		}
+		p.editFinalizers(pod, func(all []string) []string {
+			return slices.DeleteFunc(all, func(f string) bool { return f == holdFinalizer })
+		})
+	})
+}
+
+func (p *project) release(pod *corev1.Pod) {
+	p.t.Helper()
+	p.editFinalizers(pod, func(all []string) []string {
+		return slices.DeleteFunc(all, func(f string) bool { return f == holdFinalizer })
+	})
+}
+
+// editFinalizers changes the finalizers of a pod, among which the Job controller has its own.
+func (p *project) editFinalizers(pod *corev1.Pod, change func([]string) []string) {
+	p.t.Helper()
+	var last error
+	for range 10 {
+		fresh := &corev1.Pod{}
+		if last = suite.admin.Get(context.Background(), client.ObjectKeyFromObject(pod), fresh); last != nil {
+			break
+		}
+		fresh.Finalizers = change(fresh.Finalizers)
+		if last = suite.admin.Update(context.Background(), fresh); last == nil {
+			return
+		}
+	}
+	if client.IgnoreNotFound(last) != nil {
+		p.t.Errorf("changing the finalizers of pod %s: %v", pod.Name, last)
+	}
+}
+
+// TestCase6FiftyToggles: stop and start are asked for faster than they can be carried out. The
+// last word counts, and there is never more than one live pod.
+func TestCase6FiftyToggles(t *testing.T) {
+	t.Parallel()
+	for _, last := range []string{v1alpha1.DesiredStopped, v1alpha1.DesiredRunning} {
+		t.Run("last-"+strings.ToLower(last), func(t *testing.T) {
+			p := share(t)
+			s := p.session("toggled", "hang")
+			for i := range 50 {
+				want := v1alpha1.DesiredStopped
+				if i%2 == 1 {
+					want = v1alpha1.DesiredRunning
+				}
+				s.ask(want)
+				time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond)
+			}
+			s.ask(last)
+			end := stopped
+			if last == v1alpha1.DesiredRunning {
+				end = running
+			}
+			s.requestsConsumed()
+			s.reaches(end)
+			p.settles(2 * time.Second)
+			if err := is(end)(s.latest()); err != nil {
+				t.Errorf("the last request was %s: %v", last, err)
+			}
+			s.never(failure)
+			if most := mostAtOnce(s.pods()); most > 1 {
+				t.Errorf("%d pods were alive at once", most)
+			}
+			if jobs := remaining(s.jobs()); len(jobs) > 1 || end == stopped && len(jobs) > 0 {
+				t.Errorf("%d Jobs are left", len(jobs))
+			}
+			checkEdges(t, s)
+			t.Logf("went through %d runs", s.latest().Status.Run)
+		})
+	}
+}
+
+// edges are the legal phase changes.
+var edges = map[v1alpha1.Phase][]v1alpha1.Phase{
+	pending:   {creating, stopped, failure},
+	creating:  {running, stopping, completed, failure},
+	running:   {stopping, completed, failure},
+	stopping:  {stopped},
+	stopped:   {pending},
+	completed: {pending},
+	failure:   {pending},
+}
+
+func checkEdges(t *testing.T, s *session) {
+	t.Helper()
+	history := s.history()
+	for i := 1; i < len(history); i++ {
+		if !slices.Contains(edges[history[i-1]], history[i]) {
+			t.Errorf("session %s went from %s to %s", s.name, history[i-1], history[i])
+		}
+	}
+}
+
+// TestCase9FinishedWorkIsNotRunAgain: what is over stays over, whatever becomes of its objects.
+func TestCase9FinishedWorkIsNotRunAgain(t *testing.T) {
+	p := share(t)
+	s := p.session("over", "exit 0")
+	s.reaches(completed)
+	p.delete(s.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	s.eventually("the Job is gone", func() error {
+		if jobs := remaining(s.jobs()); len(jobs) > 0 {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	p.settles(2 * time.Second)
+	s.ranOnce()
+	if err := is(completed)(s.latest()); err != nil {
+		t.Error(err)
+	}
+	if reason := condition(s.latest(), v1alpha1.ConditionReady).Reason; reason != v1alpha1.ReasonRunnerCompleted {
+		t.Errorf("the reason became %s", reason)
+	}
+}
