@@ -18,10 +18,13 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
-// A failed pass is tried again after 200 ms, then after twice as long each time, up to 30 s.
+// A failed pass is tried again after 200 ms, then after twice as long each time, up to 30 s. A pass
+// that takes longer than the last waits for an API server that does not answer: it is given up, so
+// that the worker is free for others, and tried again.
 const (
 	firstRetry   = 200 * time.Millisecond
 	slowestRetry = 30 * time.Second
+	longestPass  = 30 * time.Second
 )
 
 // SetupWithManager adds the controller of sessions to the manager, with the event source that the
@@ -31,12 +34,15 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 	if err != nil {
 		return err
 	}
-	// Several managers may run in one process, as tests do.
-	anyName := true
+	// Several managers may run in one process, as tests do. A replica that does not lead keeps its
+	// caches filled, so that it can take over at once.
+	anyName, warm := true, true
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named("agenticsession").
 		WithOptions(controller.Options{
 			SkipNameValidation:      &anyName,
+			EnableWarmup:            &warm,
+			ReconciliationTimeout:   longestPass,
 			MaxConcurrentReconciles: r.Config.MaxConcurrentReconciles,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, slowestRetry),
 		})

@@ -27,6 +27,10 @@ func (d *demo) results(ctx context.Context) error {
 			return err
 		}
 	}
+	// The session ends with its runner; the Job controller closes the Job a moment later.
+	if _, err := d.cluster.RunKubectl(ctx, "-n", project, "wait", "--for=condition=Complete", "--timeout=30s", "job/"+sessionName+"-run-1"); err != nil {
+		return err
+	}
 	objects, err := d.cluster.RunKubectl(ctx, "-n", project, "get", "agenticsessions,jobs,pods,services,persistentvolumeclaims")
 	if err != nil {
 		return err

@@ -33,19 +33,26 @@ func unwaited(object client.Object) bool {
 	return secret
 }
 
-// Create creates an object.
+// Create creates an object. That it exists already is returned as the API server says it; where
+// the API server refuses it for another reason, the error is a *Blocked.
 func (a *Applier) Create(ctx context.Context, object client.Object) error {
+	var options []client.CreateOption
 	if unwaited(object) {
-		return a.Client.Create(ctx, object, client.DisableReadYourWritesConsistency)
+		options = append(options, client.DisableReadYourWritesConsistency)
 	}
-	return a.Client.Create(ctx, object)
+	err := a.Client.Create(ctx, object, options...)
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return refused(a.kind(object), object.GetName(), err)
 }
 
 func (a *Applier) patch(ctx context.Context, object, from client.Object) error {
+	var options []client.PatchOption
 	if unwaited(object) {
-		return a.Client.Patch(ctx, object, client.MergeFrom(from), client.DisableReadYourWritesConsistency)
+		options = append(options, client.DisableReadYourWritesConsistency)
 	}
-	return a.Client.Patch(ctx, object, client.MergeFrom(from))
+	return a.Client.Patch(ctx, object, client.MergeFrom(from), options...)
 }
 
 // Blocked is an error that is told to the user as an obstacle. The pass is tried again, unless
@@ -72,7 +79,7 @@ func (a *Applier) Ensure(ctx context.Context, desired, observed client.Object) (
 	case err == nil:
 		return fresh, nil
 	case !apierrors.IsAlreadyExists(err):
-		return nil, refused(a.kind(desired), desired.GetName(), err)
+		return nil, err
 	}
 	// The cache lags behind, or the object lacks the label that the cache selects by.
 	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(desired), fresh); err != nil {
