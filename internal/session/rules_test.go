@@ -69,8 +69,7 @@ var dimensions = [][]option{
 	{{"managed", nothing}, {"unmanaged", unmanaged}},
 	{{"nothing missing", nothing}, {"secret missing", missing}},
 	{{"no obstacle", nothing}, {"quota", quota}, {"name taken", nameTaken}, {"refused", refused}},
-	// The two clocks run in different phases, so they may well be late together.
-	{{"in time", nothing}, {"late", all(startDeadlinePassed, idle)}},
+	{{"in time", nothing}, {"overdue", startDeadlinePassed}, {"idle", idle}},
 }
 
 // everyWorld visits each phase in each combination of the dimensions.

@@ -37,7 +37,14 @@ func Down(ctx context.Context, name string, node cluster.RealNode, keepLogs bool
 			return true, fmt.Errorf("asking the supervisor to keep the logs: %w", err)
 		}
 	}
-	return true, end(ctx, layout)
+	if err := end(ctx, layout); err != nil {
+		return true, err
+	}
+	// One that was killed while it was waited for has not tidied up.
+	if _, err := os.Stat(layout.Dir); errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	return true, sweep(ctx, layout, node, keepLogs)
 }
 
 // end sends SIGTERM until the supervisor is gone: one that is just starting may not have written
