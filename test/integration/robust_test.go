@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 
@@ -101,14 +102,19 @@ func attackStatus(p *project, s *session) {
 func TestCase63CountersUnderRefusals(t *testing.T) {
 	p := share(t)
 	p.operator.gate.hookInto(t, p.name, func(request *http.Request) *http.Response {
-		switch {
-		case request.Method == http.MethodGet || rand.IntN(10) >= 3:
+		if request.Method == http.MethodGet || rand.IntN(10) >= 3 {
 			return nil
-		case request.Method == http.MethodPatch && rand.IntN(2) == 0:
-			return refusal(request, http.StatusConflict, metav1.StatusReasonConflict)
-		default:
-			return refusal(request, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 		}
+		if name, found := strings.CutSuffix(request.URL.Path, "/status"); found && rand.IntN(2) == 0 {
+			// Somebody else was quicker: the API server answers with a conflict.
+			object := &v1alpha1.AgenticSession{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: path.Base(name)}}
+			patch := fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, rand.Int())
+			if err := suite.admin.Patch(p.ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+				t.Errorf("touching session %s: %v", object.Name, err)
+			}
+			return nil
+		}
+		return refusal(request, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	})
 	const sessions = 10
 	ends := map[v1alpha1.Phase]float64{}
