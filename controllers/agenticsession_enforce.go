@@ -159,7 +159,8 @@ func (r *AgenticSessionReconciler) ensureJob(ctx context.Context, o *seen) error
 		return err
 	}
 	w.Job = job.(*batchv1.Job)
-	return nil
+	// At once, as the run may be over before the next pass.
+	return r.consumeRequests(ctx, o)
 }
 
 // keepJob puts back what identifies the Job, and sets its deadline: spec.timeout as it was when
