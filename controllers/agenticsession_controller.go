@@ -92,6 +92,11 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 		return 0, err
 	}
 	w := &seen.world
+	if w.Namespace.Terminating && w.Phase() != v1alpha1.PhasePending {
+		// The namespace controller takes everything away, in an order of its own; what it does to a
+		// run is not the run's outcome.
+		return 0, nil
+	}
 	if d := session.Decide(w); d.Moves() {
 		return 0, r.report(ctx, w, d)
 	}
