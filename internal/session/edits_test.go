@@ -257,3 +257,26 @@ func TestCase27AnEditThatWaitsForTheNextStart(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyTheCallsThatFailedAreMadeAgain(t *testing.T) {
+	w := reachable(wants(repo("app", "main"), repo("docs", "main")))
+	calls := w.Calls()
+	if len(calls) != 2 {
+		t.Fatalf("the runner is told %q, want two calls", told(t, w))
+	}
+	w.Told = []session.CallResult{{Call: calls[0]}, {Call: calls[1], Err: errors.New("it answered 500")}}
+	w = storing(w, after(w))
+	w.Told = nil
+	again := w.Calls()
+	if len(again) != 1 || again[0].Repo.Name() != "docs" {
+		t.Fatalf("it is told %q, want docs alone", told(t, w))
+	}
+	w.Told = []session.CallResult{{Call: again[0]}}
+	status := after(w)
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReposReconciled); c.Status != metav1.ConditionTrue {
+		t.Errorf("after the success ReposReconciled is %s: %s", c.Status, c.Message)
+	}
+	if len(status.ReconciledRepos) != 2 || status.ReconciledRepos[1].Status != "Ready" || status.ReconciledRepos[1].ClonedAt == nil {
+		t.Errorf("the repositories are %+v", status.ReconciledRepos)
+	}
+}
