@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,10 @@ func copySpec(desired, onto client.Object) (replace bool) {
 		onto.(*corev1.ServiceAccount).AutomountServiceAccountToken = want.AutomountServiceAccountToken
 	case *corev1.Secret:
 		onto.(*corev1.Secret).Data = want.Data
+	case *corev1.LimitRange:
+		onto.(*corev1.LimitRange).Spec.Limits = want.Spec.Limits
+	case *networkingv1.NetworkPolicy:
+		onto.(*networkingv1.NetworkPolicy).Spec = want.Spec
 	case *batchv1.Job:
 		onto.(*batchv1.Job).Spec.ActiveDeadlineSeconds = want.Spec.ActiveDeadlineSeconds
 		if want.Spec.TTLSecondsAfterFinished != nil {
