@@ -139,11 +139,13 @@ func standing(kind string, desired, observed client.Object) *Blocked {
 	name := kind + " " + observed.GetName()
 	owner := desired.GetOwnerReferences()[0]
 	controller := metav1.GetControllerOf(observed)
-	ours := controller != nil && controller.UID == owner.UID || controller == nil && madeByUs(desired, observed)
+	namesake := controller != nil && controller.Kind == owner.Kind && controller.Name == owner.Name
+	ours := controller != nil && controller.UID == owner.UID || controller == nil && madeByUs(desired, observed) ||
+		namesake && inherits(owner)
 	switch {
 	case ours && observed.GetDeletionTimestamp() == nil:
 		return nil
-	case ours, controller != nil && controller.Kind == owner.Kind && controller.Name == owner.Name && !ours:
+	case ours, namesake:
 		return &Blocked{Obstacle: session.Obstacle{Object: name, Reason: v1alpha1.ReasonBeingDeleted,
 			Message: name + " is being deleted, or belongs to a deleted " + ownerNoun(owner) + " of the same name; waits until it is gone"}}
 	default:
@@ -167,6 +169,11 @@ func wayOut(owner metav1.OwnerReference) string {
 	}
 	return "rename or remove it, or choose another name for the session, then start the session again"
 }
+
+// inherits says that an owner takes over what belonged to a deleted one of its name. The settings
+// of a project are made again when they are deleted, and its runners are not to be without their
+// network policy until the garbage collector has been there. A session begins with nothing.
+func inherits(owner metav1.OwnerReference) bool { return owner.Kind == kindProjectSettings }
 
 const kindProjectSettings = "ProjectSettings"
 

@@ -36,7 +36,8 @@ func merge(have, want map[string]string) map[string]string {
 
 func withOwner(owners []metav1.OwnerReference, want metav1.OwnerReference) []metav1.OwnerReference {
 	for i := range owners {
-		if owners[i].UID == want.UID {
+		predecessor := inherits(want) && owners[i].Kind == want.Kind && owners[i].Name == want.Name
+		if owners[i].UID == want.UID || predecessor {
 			kept := append([]metav1.OwnerReference{}, owners...)
 			want.BlockOwnerDeletion = owners[i].BlockOwnerDeletion
 			kept[i] = want

@@ -90,15 +90,15 @@ func (p *Plan) Revoked(bindings []rbacv1.RoleBinding, grants []v1alpha1.GroupAcc
 	return revoked
 }
 
-// made says that a RoleBinding was made for these settings to give access to a group: they own it,
-// or it lost its owner and still has the name that only we give. A label alone, which anyone can
-// copy, does not make it ours to remove.
+// made says that a RoleBinding was made to give access to a group: the settings own it, or deleted
+// ones of their name did, or it lost its owner and still has the name that only we give. A label
+// alone, which anyone can copy, does not make it ours to remove.
 func (p *Plan) made(binding *rbacv1.RoleBinding) bool {
 	if binding.Name == TriggerName {
 		return false
 	}
 	if controller := metav1.GetControllerOf(binding); controller != nil {
-		return controller.UID == p.Settings.UID
+		return controller.Kind == kindSettings && controller.Name == p.Settings.Name
 	}
 	for role, clusterRole := range Roles {
 		grant := v1alpha1.GroupAccess{GroupName: binding.Annotations[v1alpha1.AnnotationGroup], Role: role}

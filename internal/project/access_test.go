@@ -113,7 +113,8 @@ func TestCase30Revoked(t *testing.T) {
 	}
 	named := func(name string) func(*rbacv1.RoleBinding) { return func(b *rbacv1.RoleBinding) { b.Name = name } }
 	orphan := func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }
-	others := func(b *rbacv1.RoleBinding) { b.OwnerReferences[0].UID = "other" }
+	deleted := func(b *rbacv1.RoleBinding) { b.OwnerReferences[0].UID = "other" }
+	others := func(b *rbacv1.RoleBinding) { b.OwnerReferences[0].Kind = "ConfigMap" }
 	anotherGroup := func(b *rbacv1.RoleBinding) { b.Annotations["ambient-code.io/group"] = "other" }
 	for _, c := range []struct {
 		name    string
@@ -129,6 +130,8 @@ func TestCase30Revoked(t *testing.T) {
 		{"somebody's copy", binding(grant("b", admin), orphan, named("mine")), false},
 		{"somebody's with another group", binding(grant("b", admin), orphan, anotherGroup), false},
 		{"another owner's", binding(grant("b", admin), others), false},
+		{"not listed, of settings deleted before", binding(grant("b", admin), deleted), true},
+		{"listed, of settings deleted before", binding(grant("a", admin), deleted), false},
 		{"of the trigger", *p.TriggerBinding(), false},
 	} {
 		revoked := p.Revoked([]rbacv1.RoleBinding{c.binding}, []v1alpha1.GroupAccess{grant("a", admin)})

@@ -17,6 +17,8 @@ import (
 // SettingsName is the name of the one ProjectSettings of a namespace; source: the contract.
 const SettingsName = "projectsettings"
 
+const kindSettings = "ProjectSettings"
+
 // Plan is all that the objects of a project are made from.
 type Plan struct {
 	Settings *v1alpha1.ProjectSettings
@@ -53,7 +55,7 @@ func (p *Plan) objectMeta(name string) metav1.ObjectMeta {
 		// finalizers and serves nothing here.
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.GroupVersion.String(),
-			Kind:       "ProjectSettings",
+			Kind:       kindSettings,
 			Name:       p.Settings.Name,
 			UID:        p.Settings.UID,
 			Controller: &controller,
