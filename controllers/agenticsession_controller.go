@@ -40,6 +40,8 @@ type AgenticSessionReconciler struct {
 	Clock   clock.PassiveClock
 	// Indexed says that Client finds the objects of a session by index.
 	Indexed bool
+
+	verified verified
 }
 
 // +kubebuilder:rbac:groups=vteam.ambient-code,resources=agenticsessions,verbs=get;list;watch;create;update;patch
@@ -63,6 +65,7 @@ func (r *AgenticSessionReconciler) Reconcile(ctx context.Context, request ctrl.R
 	s := &v1alpha1.AgenticSession{}
 	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.verified.forget(request.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the session: %w", err)
@@ -89,6 +92,11 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 		return 0, err
 	}
 	w := &seen.world
+	if w.Namespace.Terminating && w.Phase() != v1alpha1.PhasePending {
+		// The namespace controller takes everything away, in an order of its own; what it does to a
+		// run is not the run's outcome.
+		return 0, nil
+	}
 	if d := session.Decide(w); d.Moves() {
 		return 0, r.report(ctx, w, d)
 	}
@@ -164,6 +172,8 @@ func errorType(err error) string {
 		return "blocked"
 	case errors.Is(err, errToken):
 		return "token"
+	case errors.Is(err, errRunner):
+		return "runner"
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		return "timeout"
 	case apierrors.IsConflict(err):

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -189,6 +191,12 @@ type Repo struct {
 	// +optional
 	// +kubebuilder:default=false
 	AutoPush bool `json:"autoPush"`
+}
+
+// Name is the folder of the repository in the workspace: the last part of its URL without .git.
+func (r *Repo) Name() string {
+	url := strings.TrimSuffix(strings.TrimRight(r.URL, "/"), ".git")
+	return url[strings.LastIndexAny(url, "/:")+1:]
 }
 
 // Workflow is a set of instructions for the agent, kept in a Git repository.

@@ -29,9 +29,18 @@ const (
 	AnnotationTokenIdentity = "ambient-code.io/token-identity"
 	// AnnotationTimeoutSeconds is on the Job: spec.timeout at the time the run began; ours.
 	AnnotationTimeoutSeconds = "ambient-code.io/timeout-seconds"
-	// AnnotationSessionGeneration is on the Job: metadata.generation of the session when the run
-	// began; ours.
-	AnnotationSessionGeneration = "ambient-code.io/session-generation"
+	// AnnotationRunSpec is on the Job: a digest of what of the spec a run takes over only at its
+	// start; ours.
+	AnnotationRunSpec = "ambient-code.io/run-spec"
+	// AnnotationRunRepos is on the Job: the repositories that the runner was started with, as JSON;
+	// ours.
+	AnnotationRunRepos = "ambient-code.io/run-repos"
+	// AnnotationRunWorkflow is on the Job: the workflow that the runner was started with, as JSON;
+	// ours.
+	AnnotationRunWorkflow = "ambient-code.io/run-workflow"
+	// AnnotationTokenDigest is on the token Secret: a digest of its content, by which a change of it
+	// is known; ours.
+	AnnotationTokenDigest = "ambient-code.io/token-digest"
 	// AnnotationSessionUID is on every object of a session: the session's UID, so that the object
 	// is still known as the session's when its owner reference is taken off; ours.
 	AnnotationSessionUID = "ambient-code.io/session-uid"
@@ -91,7 +100,10 @@ var Keys = []Key{
 	{AnnotationTokenExpiresAt, "Secret", "operator", "operator", "when the token expires"},
 	{AnnotationTokenIdentity, "Secret", "operator", "operator", "UID of the ServiceAccount the token speaks for"},
 	{AnnotationTimeoutSeconds, "Job", "operator", "operator", "spec.timeout of the run"},
-	{AnnotationSessionGeneration, "Job", "operator", "operator", "generation of the session's spec that the run is of"},
+	{AnnotationRunSpec, "Job", "operator", "operator", "digest of what of the spec takes effect at the start of a run only"},
+	{AnnotationRunRepos, "Job", "operator", "operator", "repositories the runner was started with"},
+	{AnnotationRunWorkflow, "Job", "operator", "operator", "workflow the runner was started with"},
+	{AnnotationTokenDigest, "Secret", "operator", "operator", "digest of the Secret's content"},
 	{AnnotationSessionUID, "every object of a session", "operator", "operator", "UID of the session"},
 	{AnnotationRunnersManageSessions, "ProjectSettings", "user", "operator", "true: agents of the project may change all its sessions"},
 	{AnnotationGroup, "RoleBinding of a group", "operator", "operator, people", "name of the group as in groupAccess"},

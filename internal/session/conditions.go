@@ -1,7 +1,6 @@
 package session
 
 import (
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +23,7 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	set(v1alpha1.ConditionReady, is(d.To == v1alpha1.PhaseRunning && sound(w)), d.Reason, d.Message)
 	setEnd(set, d)
 	set(workspaceReady(w))
-	set(reconciled(w, d))
+	setEdits(set, w, d)
 	switch {
 	case d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning:
 		set(secretsReady(w))
@@ -81,20 +80,6 @@ func setNoRun(set setter, w *World, d Decision) {
 	set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, reason, message)
 }
 
-// reconciled tells of an edit that the run in progress does not know.
-func reconciled(w *World, d Decision) (string, metav1.ConditionStatus, string, string) {
-	kind := v1alpha1.ConditionReconciled
-	if d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning {
-		if job := w.currentJob(); job != nil {
-			of := job.Annotations[v1alpha1.AnnotationSessionGeneration]
-			if of != "" && of != strconv.FormatInt(w.Session.Generation, 10) {
-				return kind, metav1.ConditionFalse, v1alpha1.ReasonSpecChanged, "the spec was edited after the run began; the edit takes effect when the session is next started"
-			}
-		}
-	}
-	return kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, "no edit of the spec waits for the session to be started again"
-}
-
 // sound says that nothing is missing or in the way while the runner is up.
 func sound(w *World) bool {
 	return len(w.Obstacles) == 0 && len(w.Absent) == 0
@@ -141,6 +126,8 @@ func secretsReady(w *World) (string, metav1.ConditionStatus, string, string) {
 		return kind, metav1.ConditionFalse, o.Reason, o.Message
 	}
 	switch {
+	case w.TokenTrouble != "":
+		return kind, metav1.ConditionFalse, v1alpha1.ReasonTokenNotRenewed, w.TokenTrouble
 	case len(w.Missing) > 0:
 		return kind, metav1.ConditionFalse, v1alpha1.ReasonPrerequisiteMissing, strings.Join(w.Missing, "; ")
 	case w.Token == nil:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
@@ -159,10 +161,20 @@ func explainStay(w *World) (string, string) {
 		}
 		return v1alpha1.ReasonRunnerStarted, "the runner is up"
 	case v1alpha1.PhaseStopping:
+		if overdue := w.Overdue(); len(overdue) > 0 {
+			return v1alpha1.ReasonForcedStop, explainOverdue(overdue[0])
+		}
 		return stopReason(w), "waits until the runner's Job and pods are gone"
 	default:
 		return stored(w)
 	}
+}
+
+func explainOverdue(pod *corev1.Pod) string {
+	if len(pod.Finalizers) > 0 {
+		return fmt.Sprintf("pod %s was removed by force, but its finalizers (%s) keep it: whoever set them must take them off", pod.Name, strings.Join(pod.Finalizers, ", "))
+	}
+	return fmt.Sprintf("pod %s was still there %s after its grace period, as when its node is lost; it is removed by force", pod.Name, overtime)
 }
 
 func stopReason(w *World) string {

@@ -288,3 +288,11 @@ func (w *World) PodCreation() (time.Duration, bool) {
 	}
 	return pod.CreationTimestamp.Sub(w.Job.CreationTimestamp.Time), true
 }
+
+// RunnerIP is the address of the run's pod; empty while it has none.
+func (w *World) RunnerIP() string {
+	if pod := w.pod(); pod != nil {
+		return pod.Status.PodIP
+	}
+	return ""
+}

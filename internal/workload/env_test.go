@@ -39,14 +39,10 @@ var reference = regexp.MustCompile(`\$(\$|\([^)]*\)|)`)
 // expand is what kubelets do to a value: $$ is $, $(NAME) is replaced, all else stays.
 func expand(value string) string {
 	return reference.ReplaceAllStringFunc(value, func(match string) string {
-		switch {
-		case match == "$$":
+		if match == "$$" || match == "$" {
 			return "$"
-		case match == "$":
-			return "$"
-		default:
-			return "EXPANDED"
 		}
+		return "EXPANDED"
 	})
 }
 

@@ -80,6 +80,11 @@ func project(t *testing.T) string {
 		if t.Failed() {
 			describe(t, name)
 		}
+		// The node has two processors: what a test leaves running keeps others from starting.
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := cluster.Client.Delete(context.Background(), namespace); err != nil {
+			t.Errorf("removing the project: %v", err)
+		}
 	})
 	return name
 }

@@ -101,6 +101,15 @@ func is(phase v1alpha1.Phase) func(*v1alpha1.AgenticSession) error {
 	}
 }
 
+// phaseIs complains unless the session is there and in a phase.
+func (s *session) phaseIs(phase v1alpha1.Phase) error {
+	latest := s.latest()
+	if latest == nil {
+		return errors.New("it is not there")
+	}
+	return is(phase)(latest)
+}
+
 // reaches waits until the session is in a phase.
 func (s *session) reaches(phase v1alpha1.Phase) *v1alpha1.AgenticSession {
 	s.t.Helper()
@@ -228,7 +237,7 @@ func (s *session) does(script string) {
 	s.patch(s.pod(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, scriptAnnotation, script))
 }
 
-// settles waits until the operator has written nothing about the project for a second, then
+// settles waits until the operator has written nothing about the project for a while, then
 // checks that it stays so for a while.
 func (p *project) settles(quiet time.Duration) {
 	p.t.Helper()
@@ -238,7 +247,7 @@ func (p *project) settles(quiet time.Duration) {
 		if n := len(p.operator.gate.written(p.name)); n != last {
 			last, since = n, time.Now()
 		}
-		if time.Since(since) < time.Second {
+		if time.Since(since) < 3*time.Second {
 			return fmt.Errorf("it wrote %d times so far", last)
 		}
 		return nil
