@@ -132,6 +132,7 @@ const (
 	ReasonUnschedulable         = "Unschedulable"
 	ReasonImagePullBackOff      = "ImagePullBackOff"
 	ReasonContainerConfigError  = "CreateContainerConfigError"
+	ReasonContainerStartError   = "ContainerStartError"
 	ReasonBeingDeleted          = "BeingDeleted"
 	ReasonWaiting               = "Waiting"
 	ReasonPresent               = "Present"
@@ -173,6 +174,7 @@ var Reasons = []Word{
 	{ReasonUnschedulable, "no node takes the runner pod; the message has the scheduler's answer"},
 	{ReasonImagePullBackOff, "the node cannot fetch the image of the runner; it goes on trying"},
 	{ReasonContainerConfigError, "a Secret or ConfigMap that the container refers to is missing or lacks a key"},
+	{ReasonContainerStartError, "the node cannot start the container; the message has its answer"},
 	{ReasonBeingDeleted, "an object of the session, or one that had its name before, is still being deleted"},
 	{ReasonWaiting, "not there yet; nothing is wrong"},
 	{ReasonPresent, "in place"},

@@ -24,17 +24,20 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	setEnd(set, d)
 	set(workspaceReady(w))
 	setEdits(set, w, d)
-	switch {
-	case d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning:
+	switch d.To {
+	case v1alpha1.PhaseCreating, v1alpha1.PhaseRunning:
 		set(secretsReady(w))
 		setRun(set, w, d)
-	case d.To == v1alpha1.PhaseCompleted || d.To == v1alpha1.PhaseFailed:
+	case v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed:
 		// What the run got to stays told after its objects are gone.
 		set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, v1alpha1.ReasonReleased, released)
 		if d.Moves() && w.Job != nil {
 			setRun(set, w, d)
 		} else {
 			keepRun(set, all)
+		}
+		if d.Moves() && d.Reason == v1alpha1.ReasonRunnerLost {
+			set(v1alpha1.ConditionJobCreated, metav1.ConditionFalse, v1alpha1.ReasonMissing, "the Job of the run is gone")
 		}
 	default:
 		setNoRun(set, w, d)

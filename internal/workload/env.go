@@ -13,7 +13,7 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
-// reserved are the variables that a session may not set itself: those that say which session it
+// reserved are the variables that neither a session nor a runner type may set: those that say which session it
 // is, that come from a Secret, or that switch Vertex. Source: the contract.
 var reserved = []string{
 	"AGENTIC_SESSION_NAME", "AGENTIC_SESSION_NAMESPACE", "SESSION_ID", "PROJECT_NAME",
@@ -30,7 +30,9 @@ const parentSession = "PARENT_SESSION_ID"
 func (p *Plan) environment() []corev1.EnvVar {
 	env := slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.Operator.Proxy)
 	for _, name := range slices.Sorted(maps.Keys(p.Runtime.Env)) {
-		env = override(env, name, p.Runtime.Env[name])
+		if !slices.Contains(reserved, name) {
+			env = override(env, name, p.Runtime.Env[name])
+		}
 	}
 	own := p.Session.Spec.EnvironmentVariables
 	for _, name := range slices.Sorted(maps.Keys(own)) {

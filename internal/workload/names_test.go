@@ -129,7 +129,7 @@ func TestRepoName(t *testing.T) {
 		"app":                                "app",
 		"":                                   "",
 	} {
-		if got := workload.RepoName(url); got != want {
+		if got := (&v1alpha1.Repo{URL: url}).Name(); got != want {
 			t.Errorf("%q: %q, want %q", url, got, want)
 		}
 	}
@@ -178,7 +178,7 @@ func FuzzRepoName(f *testing.F) {
 		f.Add(url)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		name := workload.RepoName(url)
+		name := (&v1alpha1.Repo{URL: url}).Name()
 		if strings.ContainsAny(name, "/:") {
 			t.Errorf("%q names the folder %q", url, name)
 		}

@@ -17,6 +17,9 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
+// bareJob stands in the session label of pods that are no session's.
+const bareJob = "bare"
+
 // mostWrites is how many writes a session may cost from its creation to Running: its seven objects,
 // the token, the names in its annotations, and its status three times.
 const mostWrites = 14
@@ -108,7 +111,7 @@ func bareJobs(p *project, count int) time.Duration {
 		p.create(&batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: fmt.Sprintf("bare-%d", i)},
 			Spec: batchv1.JobSpec{BackoffLimit: ptr(int32(0)), Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelSession: "bare"}},
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelSession: bareJob}},
 				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
 					Name: "bare", Image: "bare", Env: []corev1.EnvVar{{Name: "INITIAL_PROMPT", Value: "hang"}},
 					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}},
@@ -118,7 +121,7 @@ func bareJobs(p *project, count int) time.Duration {
 	}
 	p.within(5*time.Minute, "all bare Jobs run", func() error {
 		n := 0
-		for _, pod := range remaining(suite.recorder.podsOf(p.key("bare"))) {
+		for _, pod := range remaining(suite.recorder.podsOf(p.key(bareJob))) {
 			if pod.Status.Phase == corev1.PodRunning {
 				n++
 			}
@@ -133,7 +136,7 @@ func bareJobs(p *project, count int) time.Duration {
 		p.t.Fatal(err)
 	}
 	p.within(5*time.Minute, "all bare Jobs are gone", func() error {
-		if n := len(remaining(suite.recorder.podsOf(p.key("bare")))); n > 0 {
+		if n := len(remaining(suite.recorder.podsOf(p.key(bareJob)))); n > 0 {
 			return fmt.Errorf("%d pods are left", n)
 		}
 		return nil
