@@ -232,7 +232,7 @@ func TestCase30TheAPIRefusesEverybody(t *testing.T) {
 // entry by entry, and settings of another name have no effect.
 func TestCase30SettingsOfAnOldDefinition(t *testing.T) {
 	p := emptyProject(t, nil, map[string]string{v1alpha1.LabelManaged: "true"})
-	loosen(t)
+	laxSettings(t)
 	stored := []*unstructured.Unstructured{}
 	for _, name := range []string{"projectsettings", "other"} {
 		stored = append(stored, &unstructured.Unstructured{Object: map[string]any{
@@ -278,8 +278,8 @@ func TestCase30SettingsOfAnOldDefinition(t *testing.T) {
 	p.settles(time.Second)
 }
 
-// loosen puts a CRD of ProjectSettings in place that accepts what an older one did.
-func loosen(t *testing.T) {
+// laxSettings puts a CRD of ProjectSettings in place that accepts what an older one did.
+func laxSettings(t *testing.T) {
 	t.Helper()
 	all, err := crds()
 	if err != nil {
