@@ -112,6 +112,9 @@ func TestCase63CountersUnderRefusals(t *testing.T) {
 			}
 			return nil
 		}
+		if rand.IntN(2) == 0 {
+			return refusal(request, http.StatusConflict, metav1.StatusReasonConflict)
+		}
 		return refusal(request, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	})
 	const sessions = 10
