@@ -57,12 +57,6 @@ func timeout(seconds int64) edit {
 	return func(s *v1alpha1.AgenticSession) { s.Spec.Timeout = &seconds }
 }
 
-func environment(name, value string) edit {
-	return func(s *v1alpha1.AgenticSession) {
-		s.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{name: v1alpha1.EnvironmentValue(value)}
-	}
-}
-
 func asked(phase string) edit {
 	return func(s *v1alpha1.AgenticSession) {
 		s.Annotations = map[string]string{v1alpha1.AnnotationDesiredPhase: phase}
@@ -241,6 +235,7 @@ func (s *session) does(script string) {
 // nothing about the project for a while, then checks that it stays so.
 func (p *project) settles(quiet time.Duration) {
 	p.t.Helper()
+	p.eventually("the project has its objects", p.provided)
 	p.eventually("what belongs to ended runs is given back", p.givenBack)
 	last := -1
 	since := time.Now()
@@ -257,6 +252,26 @@ func (p *project) settles(quiet time.Duration) {
 	if writes := p.operator.gate.written(p.name); len(writes) != last {
 		p.t.Errorf("the operator went on writing after all had settled: %v", writes[last:])
 	}
+}
+
+// provided complains while the settings of a managed namespace have not been looked at.
+func (p *project) provided() error {
+	namespace := &corev1.Namespace{}
+	if err := suite.admin.Get(p.ctx, client.ObjectKey{Name: p.name}, namespace); err != nil {
+		return err
+	}
+	if namespace.Labels[v1alpha1.LabelManaged] != "true" {
+		return nil
+	}
+	settings := p.settingsObject()
+	if err := suite.admin.Get(p.ctx, client.ObjectKeyFromObject(settings), settings); err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(settings.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != settings.Generation {
+		return errors.New("nobody looked at its settings yet")
+	}
+	return nil
 }
 
 // givenBack complains while an ended session has its token or identity, or a finished Job without
