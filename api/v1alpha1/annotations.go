@@ -32,6 +32,18 @@ const (
 	// AnnotationSessionGeneration is on the Job: metadata.generation of the session when the run
 	// began; ours.
 	AnnotationSessionGeneration = "ambient-code.io/session-generation"
+	// AnnotationRunnerType is on the Job: the id of the run's runner type; ours.
+	AnnotationRunnerType = "ambient-code.io/runner-type"
+	// AnnotationRunnerPort is on the Job: where the run's runner serves; ours.
+	AnnotationRunnerPort = "ambient-code.io/runner-port"
+	// AnnotationPersistence is on the Job: what keeps the workspace of the run; ours.
+	AnnotationPersistence = "ambient-code.io/persistence"
+	// AnnotationStorageShared is on the Job: "true" where the run's workspace is kept in the
+	// storage that all projects share; ours.
+	AnnotationStorageShared = "ambient-code.io/storage-shared"
+	// AnnotationSourceVersion is on a Secret that was copied from the operator's namespace: the
+	// resource version of what was copied; ours.
+	AnnotationSourceVersion = "ambient-code.io/source-version"
 	// AnnotationSessionUID is on every object of a session: the session's UID, so that the object
 	// is still known as the session's when its owner reference is taken off; ours.
 	AnnotationSessionUID = "ambient-code.io/session-uid"
@@ -86,6 +98,11 @@ var Keys = []Key{
 	{AnnotationTokenIdentity, "Secret", "operator", "operator", "UID of the ServiceAccount the token speaks for"},
 	{AnnotationTimeoutSeconds, "Job", "operator", "operator", "spec.timeout of the run"},
 	{AnnotationSessionGeneration, "Job", "operator", "operator", "generation of the session's spec that the run is of"},
+	{AnnotationRunnerType, "Job", "operator", "people", "id of the run's runner type"},
+	{AnnotationRunnerPort, "Job", "operator", "operator", "port of the run's runner"},
+	{AnnotationPersistence, "Job", "operator", "operator", "none, pvc or s3: what keeps the run's workspace"},
+	{AnnotationStorageShared, "Job", "operator", "operator", "true: the run's workspace is kept in the storage that all projects share"},
+	{AnnotationSourceVersion, "Secret", "operator", "operator", "resource version of the Secret that it was copied from"},
 	{AnnotationSessionUID, "every object of a session", "operator", "operator", "UID of the session"},
 	{AnnotationRunnersManageSessions, "ProjectSettings", "user", "operator", "true: agents of the project may change all its sessions"},
 	{LabelManaged, "Namespace", "user, backend", "operator", "true: sessions in the namespace are run"},

@@ -89,7 +89,7 @@ type Word struct {
 // ConditionTypes lists the condition types of a session; all of them are set on every session.
 var ConditionTypes = []Word{
 	{ConditionReady, "the runner is up and reachable, and every object of the session is in place"},
-	{ConditionPVCReady, "the workspace volume claim exists; a claim that waits for its first pod counts"},
+	{ConditionPVCReady, "the workspace volume claim exists, or the runner type needs none; a claim that waits for its first pod counts"},
 	{ConditionSecretsReady, "the Secrets that the runner needs exist, its token included"},
 	{ConditionJobCreated, "the Job of the current run exists"},
 	{ConditionPodScheduled, "the runner pod has a node"},
@@ -135,6 +135,8 @@ const (
 	ReasonNotEnded              = "NotEnded"
 	ReasonVolumeLost            = "VolumeLost"
 	ReasonSpecChanged           = "SpecChanged"
+	ReasonRegistryInvalid       = "RegistryInvalid"
+	ReasonNotNeeded             = "NotNeeded"
 )
 
 // Reasons lists every reason with its meaning.
@@ -155,6 +157,7 @@ var Reasons = []Word{
 	{ReasonInvalidSpec, "the spec or the name cannot be run; the message says what to change"},
 	{ReasonNameCollision, "an object that is not the session's has the name of one of its objects; it is left alone"},
 	{ReasonPrerequisiteMissing, "something the project must hold is missing, such as the runner Secret; the session goes on when it appears"},
+	{ReasonRegistryInvalid, "the registry of runner types cannot be read, or the entry of the session's type cannot be used; the session goes on when it is mended"},
 	{ReasonWaitingForPreviousRun, "the Job or a pod of the previous run is not gone yet"},
 	{ReasonNamespaceNotManaged, "the namespace does not have the label ambient-code.io/managed=true; no run is started"},
 	{ReasonNamespaceTerminating, "the namespace is being deleted; no run is started"},
@@ -172,5 +175,6 @@ var Reasons = []Word{
 	{ReasonReleased, "given back because the run ended"},
 	{ReasonNotEnded, "the run has not ended"},
 	{ReasonSpecChanged, "the spec was edited after the run began; the edit takes effect when the session is next started"},
+	{ReasonNotNeeded, "the session's runner type keeps its workspace elsewhere, or not at all"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},
 }
