@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -64,8 +65,8 @@ func (r *AgenticSessionReconciler) sources(ctx context.Context, mgr ctrl.Manager
 		if err != nil {
 			return nil, fmt.Errorf("making a client without caches: %w", err)
 		}
-		r.Client, r.Live, r.Indexed = direct, direct, false
-		for _, kind := range r.watches() {
+		r.Client, r.Live, r.Own, r.Indexed = direct, direct, direct, false
+		for _, kind := range append(r.watches(), r.registryWatch()) {
 			sources = append(sources, &plainWatch{client: direct, kind: kind})
 		}
 		return sources, nil
@@ -78,7 +79,39 @@ func (r *AgenticSessionReconciler) sources(ctx context.Context, mgr ctrl.Manager
 		sources = append(sources, source.Kind(mgr.GetCache(), kind.object,
 			handler.EnqueueRequestsFromMapFunc(kind.sessions)))
 	}
-	return sources, nil
+	registry := r.registryWatch()
+	own, err := ownCache(mgr, registry)
+	if err != nil {
+		return nil, err
+	}
+	r.Own = own
+	return append(sources, source.Kind(own.Cache, registry.object, handler.EnqueueRequestsFromMapFunc(registry.sessions))), nil
+}
+
+// apart is a cache beside the manager's that is started and filled together with it, on every
+// replica: the manager knows such a one by its method GetCache.
+type apart struct{ cache.Cache }
+
+// GetCache is for the manager.
+func (a apart) GetCache() cache.Cache { return a.Cache }
+
+// ownCache makes the cache of one kind and adds it to the manager.
+func ownCache(mgr ctrl.Manager, kind watched) (apart, error) {
+	made, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:                  mgr.GetHTTPClient(),
+		Scheme:                      mgr.GetScheme(),
+		Mapper:                      mgr.GetRESTMapper(),
+		DefaultNamespaces:           map[string]cache.Config{kind.namespace: {FieldSelector: kind.fields}},
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: true,
+	})
+	if err != nil {
+		return apart{}, fmt.Errorf("making the cache of the registry of runner types: %w", err)
+	}
+	if err := mgr.Add(apart{made}); err != nil {
+		return apart{}, fmt.Errorf("adding the cache of the registry of runner types: %w", err)
+	}
+	return apart{made}, nil
 }
 
 // index lets a pass find the Jobs and pods of its session, and the Events about its Job, without
