@@ -81,6 +81,7 @@ func (r *AgenticSessionReconciler) observeProject(ctx context.Context, o *seen) 
 	o.plan = workload.Plan{Session: s, Project: project, Runtime: runtimes.Default(r.Config.RunnerImage), Operator: workload.Operator{
 		Namespace:        r.Config.Namespace,
 		BackendNamespace: r.Config.BackendNamespace,
+		StateSyncUser:    r.Config.StateSyncUser,
 		S3Endpoint:       r.Config.S3Endpoint,
 		S3Bucket:         r.Config.S3Bucket,
 		ImagePullPolicy:  r.Config.ImagePullPolicy,

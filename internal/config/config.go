@@ -30,6 +30,8 @@ type Config struct {
 	RunnerImage      string
 	// StateSyncImage fills workspaces and copies them to S3, for runner types that name no image.
 	StateSyncImage string
+	// StateSyncUser is the user of its containers; nil leaves that to the image or the cluster.
+	StateSyncUser *int64
 	// S3Endpoint and S3Bucket are where workspaces are kept that a project keeps nowhere else.
 	S3Endpoint      string
 	S3Bucket        string

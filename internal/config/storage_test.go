@@ -26,3 +26,17 @@ func TestTheStorageOfWorkspaces(t *testing.T) {
 		}
 	}
 }
+
+func TestTheUserOfTheStateContainers(t *testing.T) {
+	if c, err := load(nil); err != nil || c.StateSyncUser != nil {
+		t.Errorf("by default: %v, %v", c.StateSyncUser, err)
+	}
+	if c, err := load(map[string]string{"STATE_SYNC_USER": "1001"}); err != nil || c.StateSyncUser == nil || *c.StateSyncUser != 1001 {
+		t.Errorf("as told: %v, %v", c.StateSyncUser, err)
+	}
+	for _, wrong := range []string{"0", "-1", "root"} {
+		if _, err := load(map[string]string{"STATE_SYNC_USER": wrong}); err == nil || !strings.Contains(err.Error(), "STATE_SYNC_USER") {
+			t.Errorf("STATE_SYNC_USER=%s: %v", wrong, err)
+		}
+	}
+}

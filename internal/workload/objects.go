@@ -37,6 +37,9 @@ type Operator struct {
 	// Namespace is the operator's own.
 	Namespace        string
 	BackendNamespace string
+	// StateSyncUser is the user of the containers that fill and copy workspaces; nil leaves it to
+	// the image or the cluster.
+	StateSyncUser *int64
 	// S3Endpoint and S3Bucket are the storage of projects without one of their own.
 	S3Endpoint, S3Bucket string
 	ImagePullPolicy      corev1.PullPolicy

@@ -48,6 +48,8 @@ func (p *Plan) hydrates() bool {
 }
 
 func (p *Plan) stateContainer(name, program string, env []corev1.EnvVar) corev1.Container {
+	security := containerSecurity()
+	security.RunAsUser = p.Operator.StateSyncUser
 	return corev1.Container{
 		Name:            name,
 		Image:           p.Runtime.StateSyncImage,
@@ -65,7 +67,7 @@ func (p *Plan) stateContainer(name, program string, env []corev1.EnvVar) corev1.
 			},
 		},
 		VolumeMounts:             slices.Concat(p.workspaceMounts(), p.trustedCAMounts()),
-		SecurityContext:          containerSecurity(),
+		SecurityContext:          security,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 }

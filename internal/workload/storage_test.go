@@ -181,3 +181,19 @@ func TestAWorkspaceThatIsNotAVolume(t *testing.T) {
 		}
 	}
 }
+
+// An image that would run as root is refused where Pod Security is restricted, unless it is told
+// another user; the runner's own is never touched.
+func TestTheUserOfTheStateContainers(t *testing.T) {
+	p, user := kept(), int64(1001)
+	p.Operator.StateSyncUser = &user
+	pod := p.Job(1).Spec.Template.Spec
+	for i := range pod.InitContainers {
+		if got := pod.InitContainers[i].SecurityContext.RunAsUser; got == nil || *got != user {
+			t.Errorf("%s runs as %v", pod.InitContainers[i].Name, got)
+		}
+	}
+	if got := pod.Containers[0].SecurityContext.RunAsUser; got != nil {
+		t.Errorf("the runner runs as %d", *got)
+	}
+}
