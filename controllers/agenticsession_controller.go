@@ -42,6 +42,8 @@ type AgenticSessionReconciler struct {
 	Clock   clock.PassiveClock
 	// Indexed says that Client finds the objects of a session by index.
 	Indexed bool
+
+	verified verified
 }
 
 // +kubebuilder:rbac:groups=vteam.ambient-code,resources=agenticsessions,verbs=get;list;watch;create;update;patch
@@ -65,6 +67,7 @@ func (r *AgenticSessionReconciler) Reconcile(ctx context.Context, request ctrl.R
 	s := &v1alpha1.AgenticSession{}
 	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.verified.forget(request.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the session: %w", err)
@@ -91,41 +94,52 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 		return 0, err
 	}
 	w := &seen.world
+	if w.Namespace.Terminating && w.Phase() != v1alpha1.PhasePending {
+		// The namespace controller takes everything away, in an order of its own; what it does to a
+		// run is not the run's outcome.
+		return 0, nil
+	}
 	if d := session.Decide(w); d.Moves() {
-		return 0, r.report(ctx, w, d)
+		return r.report(ctx, w, d)
 	}
 	enforceErr := r.enforce(ctx, seen)
 	d := session.Decide(w)
-	if err := r.report(ctx, w, d); err != nil {
+	again, err := r.report(ctx, w, d)
+	switch {
+	case err != nil:
 		return 0, errors.Join(enforceErr, err)
+	case again > 0 || d.Moves():
+		return again, nil
+	default:
+		return w.Wake(), enforceErr
 	}
-	if d.Moves() {
-		return 0, nil
-	}
-	return w.Wake(), enforceErr
 }
 
-// report writes the status where it differs, and tells of a phase change after it was written. A
-// conflict means that a newer session is on its way here: its event makes the next pass.
-func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World, d session.Decision) error {
+// afterConflict is when a session is looked at again whose status could not be written because it
+// changed meanwhile. Its event makes the next pass before; this is for one that got lost.
+const afterConflict = time.Second
+
+// report writes the status where it differs, and tells of a phase change after it was written. It
+// returns after how long to try again where the session changed meanwhile.
+func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World, d session.Decision) (time.Duration, error) {
 	was := w.Session.DeepCopy()
 	status := session.Status(w, d)
 	if equality.Semantic.DeepEqual(was.Status, status) || session.Postponed(w, d, &status) {
-		return nil
+		return 0, nil
 	}
 	changed := w.Session.DeepCopy()
 	changed.Status = status
 	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			log.FromContext(ctx).V(1).Info("the session changed meanwhile", "error", err.Error())
-			return nil
+			log.FromContext(ctx).V(1).Info("The session changed meanwhile", "error", err.Error())
+			return afterConflict, nil
 		}
-		return fmt.Errorf("writing the status: %w", err)
+		return 0, fmt.Errorf("writing the status: %w", err)
 	}
 	r.tell(ctx, was, changed, w, d)
 	w.Session = changed
-	return nil
+	return 0, nil
 }
 
 // tell counts, logs and publishes what a status write changed.
@@ -166,6 +180,8 @@ func errorType(err error) string {
 		return "blocked"
 	case errors.Is(err, errToken):
 		return "token"
+	case errors.Is(err, errRunner):
+		return "runner"
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		return "timeout"
 	case apierrors.IsConflict(err):

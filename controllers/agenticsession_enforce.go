@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,7 +24,7 @@ import (
 // enforce makes the cluster match the phase. What stands in the way is put into the world, for the
 // status to tell; the error says that the pass is to be tried again.
 func (r *AgenticSessionReconciler) enforce(ctx context.Context, o *seen) error {
-	err := r.consumeRequests(ctx, o)
+	err := errors.Join(r.consumeRequests(ctx, o), r.force(ctx, o))
 	switch o.world.Phase() {
 	case v1alpha1.PhaseCreating, v1alpha1.PhaseRunning:
 		err = errors.Join(err, r.provide(ctx, o))
@@ -94,7 +95,7 @@ func (r *AgenticSessionReconciler) provide(ctx context.Context, o *seen) error {
 	if err != nil {
 		return err
 	}
-	return r.ensureJob(ctx, o)
+	return errors.Join(r.ensureJob(ctx, o), r.tellRunner(ctx, o))
 }
 
 // together runs steps that do not depend on each other at the same time.
@@ -167,7 +168,8 @@ func (r *AgenticSessionReconciler) ensureJob(ctx context.Context, o *seen) error
 		return err
 	}
 	w.Job = job.(*batchv1.Job)
-	return nil
+	// At once, as the run may be over before the next pass.
+	return r.consumeRequests(ctx, o)
 }
 
 // keepJob puts back what identifies the Job, and sets its deadline: spec.timeout as it was when
@@ -231,6 +233,21 @@ func (r *AgenticSessionReconciler) removeRuns(ctx context.Context, o *seen) erro
 	}
 	for i := range o.orphans {
 		errs = append(errs, r.applier().Remove(ctx, &o.orphans[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// force removes pods that should have ended long ago: their node does not answer, and waiting for it
+// could take for ever. A run is started again only on request, and its volume is attached to one
+// node at a time.
+func (r *AgenticSessionReconciler) force(ctx context.Context, o *seen) error {
+	var errs []error
+	for _, pod := range o.world.Overdue() {
+		uid := pod.UID
+		err := r.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("removing pod %s by force: %w", pod.Name, err))
+		}
 	}
 	return errors.Join(errs...)
 }

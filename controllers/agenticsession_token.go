@@ -3,18 +3,24 @@ package controllers
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/apply"
 	"github.com/ambient-code/agentic-operator/internal/session"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
@@ -23,30 +29,98 @@ import (
 var errToken = errors.New("the runner's token")
 
 // ensureToken keeps the token Secret of the run: new for each run, renewed after two thirds of its
-// life, minted anew when the identity behind it was made anew.
+// life, minted anew when the identity behind it was made anew or somebody changed the Secret.
 func (r *AgenticSessionReconciler) ensureToken(ctx context.Context, o *seen) error {
-	account := o.objects.serviceAccount
-	run := o.world.Session.Status.Run
-	if secret := o.objects.token; secret != nil && owned(secret, o.world.Session) && secret.DeletionTimestamp == nil {
-		current := o.world.Token != nil && o.world.Token.Run == run &&
-			secret.Annotations[v1alpha1.AnnotationTokenIdentity] == string(account.UID)
-		if current && o.world.Now.Before(o.world.RenewToken()) {
-			return nil
-		}
+	fine, err := r.tokenFine(ctx, o)
+	if err == nil && !fine {
+		err = r.renewToken(ctx, o)
 	}
+	if errors.Is(err, errToken) {
+		o.world.TokenTrouble = err.Error()
+	}
+	return err
+}
+
+// tokenFine says whether the token of the run is there, not due, and as it was stored. The content
+// is read only when the Secret has changed since it was last looked at.
+func (r *AgenticSessionReconciler) tokenFine(ctx context.Context, o *seen) (bool, error) {
+	secret, token := o.objects.token, o.world.Token
+	if token == nil || secret.DeletionTimestamp != nil || token.Run != o.world.Session.Status.Run ||
+		secret.Annotations[v1alpha1.AnnotationTokenIdentity] != string(o.objects.serviceAccount.UID) ||
+		!o.world.Now.Before(o.world.RenewToken()) {
+		return false, nil
+	}
+	if r.verified.is(secret) {
+		return true, nil
+	}
+	stored := &corev1.Secret{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(secret), stored); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("%w: reading Secret %s: %w", errToken, secret.Name, err)
+	}
+	// The two digests stand side by side: a token can be minted anew, the secret of the runner's
+	// Service cannot, as the runner has read it at its start.
+	was, is := stored.Annotations[v1alpha1.AnnotationTokenDigest], digest(stored)
+	_, secretWas, _ := strings.Cut(was, ".")
+	_, secretIs, _ := strings.Cut(is, ".")
+	switch {
+	case was == is:
+		r.verified.set(stored)
+		return true, nil
+	case secretWas != secretIs:
+		return false, &apply.Blocked{Obstacle: session.Obstacle{Object: "Secret " + stored.Name, Reason: v1alpha1.ReasonTokenNotRenewed,
+			Message: "somebody changed the key " + workload.AGUITokenKey + " of Secret " + stored.Name + ", which the runner has read already; to mend it, stop the session and start it again"}}
+	default:
+		return false, nil
+	}
+}
+
+// digest tells contents of a token Secret apart, without giving them away.
+func digest(secret *corev1.Secret) string {
+	short := func(key string) string {
+		sum := sha256.Sum256(secret.Data[key])
+		return hex.EncodeToString(sum[:8])
+	}
+	return short(workload.TokenKey) + "." + short(workload.AGUITokenKey)
+}
+
+// renewToken mints a token and stores it.
+func (r *AgenticSessionReconciler) renewToken(ctx context.Context, o *seen) error {
 	began := r.Clock.Now()
-	desired := o.plan.TokenSecret(run)
-	if err := r.mint(ctx, account, desired); err != nil {
+	desired := o.plan.TokenSecret(o.world.Session.Status.Run)
+	if err := r.mint(ctx, o.objects.serviceAccount, desired); err != nil {
 		return err
 	}
 	stored, err := r.storeToken(ctx, o, desired)
 	if err != nil {
 		return err
 	}
+	r.verified.set(stored)
 	r.Metrics.TokenProvisioned(desired.Namespace, r.Clock.Since(began))
 	o.objects.token = partial("v1", "Secret")
 	stored.ObjectMeta.DeepCopyInto(&o.objects.token.ObjectMeta)
 	return nil
+}
+
+// verified remembers which version of a session's token Secret was found to be as it was stored.
+type verified struct {
+	versions sync.Map
+}
+
+func (v *verified) is(secret client.Object) bool {
+	version, ok := v.versions.Load(client.ObjectKeyFromObject(secret))
+	return ok && version == string(secret.GetUID())+secret.GetResourceVersion()
+}
+
+func (v *verified) set(secret client.Object) {
+	v.versions.Store(client.ObjectKeyFromObject(secret), string(secret.GetUID())+secret.GetResourceVersion())
+}
+
+// forget drops what is known of a session that is gone.
+func (v *verified) forget(session types.NamespacedName) {
+	v.versions.Delete(client.ObjectKey{Namespace: session.Namespace, Name: workload.TokenSecretName(session.Name)})
 }
 
 // mint asks for a token of the identity and puts it into the Secret. The server may grant another
@@ -64,6 +138,7 @@ func (r *AgenticSessionReconciler) mint(ctx context.Context, account *corev1.Ser
 		workload.TokenKey:     []byte(request.Status.Token),
 		workload.AGUITokenKey: []byte(rand.Text() + rand.Text()),
 	}
+	secret.Annotations[v1alpha1.AnnotationTokenDigest] = digest(secret)
 	return nil
 }
 
@@ -86,6 +161,7 @@ func (r *AgenticSessionReconciler) storeToken(ctx context.Context, o *seen, desi
 	if secret := stored.Data[workload.AGUITokenKey]; owned(stored, o.world.Session) && len(secret) > 0 &&
 		stored.Labels[v1alpha1.LabelRun] == desired.Labels[v1alpha1.LabelRun] {
 		desired.Data[workload.AGUITokenKey] = secret
+		desired.Annotations[v1alpha1.AnnotationTokenDigest] = digest(desired)
 	}
 	return ensure(ctx, r.applier(), desired, stored)
 }

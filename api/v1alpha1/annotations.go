@@ -29,9 +29,18 @@ const (
 	AnnotationTokenIdentity = "ambient-code.io/token-identity"
 	// AnnotationTimeoutSeconds is on the Job: spec.timeout at the time the run began; ours.
 	AnnotationTimeoutSeconds = "ambient-code.io/timeout-seconds"
-	// AnnotationSessionGeneration is on the Job: metadata.generation of the session when the run
-	// began; ours.
-	AnnotationSessionGeneration = "ambient-code.io/session-generation"
+	// AnnotationRunSpec is on the Job: a digest of what of the spec a run takes over only at its
+	// start; ours.
+	AnnotationRunSpec = "ambient-code.io/run-spec"
+	// AnnotationRunRepos is on the Job: the repositories that the runner was started with, as JSON;
+	// ours.
+	AnnotationRunRepos = "ambient-code.io/run-repos"
+	// AnnotationRunWorkflow is on the Job: the workflow that the runner was started with, as JSON;
+	// ours.
+	AnnotationRunWorkflow = "ambient-code.io/run-workflow"
+	// AnnotationTokenDigest is on the token Secret: a digest of its content, by which a change of it
+	// is known; ours.
+	AnnotationTokenDigest = "ambient-code.io/token-digest"
 	// AnnotationRunnerType is on the Job: the id of the run's runner type; ours.
 	AnnotationRunnerType = "ambient-code.io/runner-type"
 	// AnnotationRunnerPort is on the Job: where the run's runner serves; ours.
@@ -97,7 +106,10 @@ var Keys = []Key{
 	{AnnotationTokenExpiresAt, "Secret", "operator", "operator", "when the token expires"},
 	{AnnotationTokenIdentity, "Secret", "operator", "operator", "UID of the ServiceAccount the token speaks for"},
 	{AnnotationTimeoutSeconds, "Job", "operator", "operator", "spec.timeout of the run"},
-	{AnnotationSessionGeneration, "Job", "operator", "operator", "generation of the session's spec that the run is of"},
+	{AnnotationRunSpec, "Job", "operator", "operator", "digest of what of the spec takes effect at the start of a run only"},
+	{AnnotationRunRepos, "Job", "operator", "operator", "repositories the runner was started with"},
+	{AnnotationRunWorkflow, "Job", "operator", "operator", "workflow the runner was started with"},
+	{AnnotationTokenDigest, "Secret", "operator", "operator", "digest of the Secret's content"},
 	{AnnotationRunnerType, "Job", "operator", "people", "id of the run's runner type"},
 	{AnnotationRunnerPort, "Job", "operator", "operator", "port of the run's runner"},
 	{AnnotationPersistence, "Job", "operator", "operator", "none, pvc or s3: what keeps the run's workspace"},

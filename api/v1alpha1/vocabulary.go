@@ -78,6 +78,9 @@ const (
 	ConditionCompleted     = "Completed"
 	ConditionFailed        = "Failed"
 	ConditionReconciled    = "Reconciled"
+
+	ConditionReposReconciled    = "ReposReconciled"
+	ConditionWorkflowReconciled = "WorkflowReconciled"
 )
 
 // Word is a machine-readable word with its meaning, for generated documentation.
@@ -96,7 +99,9 @@ var ConditionTypes = []Word{
 	{ConditionRunnerStarted, "the runner container of the current run has started"},
 	{ConditionCompleted, "the current run ended with success"},
 	{ConditionFailed, "the current run ended without success"},
-	{ConditionReconciled, "the run in progress is of the spec as it is now; False after an edit that waits for the next start"},
+	{ConditionReposReconciled, "the runner has the repositories of the spec"},
+	{ConditionWorkflowReconciled, "the runner has the workflow of the spec"},
+	{ConditionReconciled, "the run in progress is of the spec as it is now; False while the runner has not taken over an edit, or after one that waits for the next start"},
 }
 
 // Reasons of phase changes and of conditions of a session.
@@ -127,6 +132,7 @@ const (
 	ReasonUnschedulable         = "Unschedulable"
 	ReasonImagePullBackOff      = "ImagePullBackOff"
 	ReasonContainerConfigError  = "CreateContainerConfigError"
+	ReasonContainerStartError   = "ContainerStartError"
 	ReasonBeingDeleted          = "BeingDeleted"
 	ReasonWaiting               = "Waiting"
 	ReasonPresent               = "Present"
@@ -135,6 +141,9 @@ const (
 	ReasonNotEnded              = "NotEnded"
 	ReasonVolumeLost            = "VolumeLost"
 	ReasonSpecChanged           = "SpecChanged"
+	ReasonRunnerCallFailed      = "RunnerCallFailed"
+	ReasonTokenNotRenewed       = "TokenNotRenewed"
+	ReasonForcedStop            = "ForcedStop"
 	ReasonRegistryInvalid       = "RegistryInvalid"
 	ReasonNotNeeded             = "NotNeeded"
 )
@@ -168,6 +177,7 @@ var Reasons = []Word{
 	{ReasonUnschedulable, "no node takes the runner pod; the message has the scheduler's answer"},
 	{ReasonImagePullBackOff, "the node cannot fetch the image of the runner; it goes on trying"},
 	{ReasonContainerConfigError, "a Secret or ConfigMap that the container refers to is missing or lacks a key"},
+	{ReasonContainerStartError, "the node cannot start the container; the message has its answer"},
 	{ReasonBeingDeleted, "an object of the session, or one that had its name before, is still being deleted"},
 	{ReasonWaiting, "not there yet; nothing is wrong"},
 	{ReasonPresent, "in place"},
@@ -175,6 +185,9 @@ var Reasons = []Word{
 	{ReasonReleased, "given back because the run ended"},
 	{ReasonNotEnded, "the run has not ended"},
 	{ReasonSpecChanged, "the spec was edited after the run began; the edit takes effect when the session is next started"},
+	{ReasonRunnerCallFailed, "the runner did not take over an edit of the repositories or the workflow; it is asked again"},
+	{ReasonTokenNotRenewed, "the runner's token could not be minted or renewed; it is tried again"},
+	{ReasonForcedStop, "a pod was still there long after its grace period and is removed by force; its node may be lost"},
 	{ReasonNotNeeded, "the session's runner type keeps its workspace elsewhere, or not at all"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},
 }

@@ -62,7 +62,13 @@ func Load(args []string, getenv func(string) string) (*Config, error) {
 		}
 	}
 	if err := flags.Parse(args); err != nil {
-		return nil, fmt.Errorf("reading the flags: %w", err)
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		problems = append(problems, fmt.Errorf("reading the flags: %w", err))
+	}
+	if flags.NArg() > 0 {
+		problems = append(problems, fmt.Errorf("%q is no flag: everything is set by flags and environment variables", flags.Arg(0)))
 	}
 	for i := range Settings {
 		s := &Settings[i]
@@ -86,8 +92,8 @@ func Load(args []string, getenv func(string) string) (*Config, error) {
 	if c.MaxConcurrentReconciles < 1 {
 		problems = append(problems, fmt.Errorf("the number of concurrent reconciles is %d: set --max-concurrent-reconciles or MAX_CONCURRENT_RECONCILES to 1 or more", c.MaxConcurrentReconciles))
 	}
-	if c.Vertex.Enabled && (c.Vertex.Region == "" || c.Vertex.ProjectID == "") {
-		problems = append(problems, errors.New("USE_VERTEX is on: set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID as well"))
+	if v := c.Vertex; v.Enabled && (v.Region == "" || v.ProjectID == "" || v.Credentials == "") {
+		problems = append(problems, errors.New("USE_VERTEX is on: set CLOUD_ML_REGION, ANTHROPIC_VERTEX_PROJECT_ID and GOOGLE_APPLICATION_CREDENTIALS as well"))
 	}
 	return c, errors.Join(problems...)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
@@ -12,6 +13,10 @@ import (
 // controller before it is removed, beside the pod's grace period, in which sidecars may finish their
 // work; only a foreign container that outlives the runner takes longer.
 const lingering = time.Minute
+
+// overtime is how long a pod may stay after the end of its grace period. A kubelet ends it then; a
+// pod that is still there has lost its node.
+const overtime = 2 * time.Minute
 
 // Deadline is a moment at which something is due.
 type Deadline struct {
@@ -27,6 +32,9 @@ func (w *World) Deadlines() []Deadline {
 		if !at.IsZero() && at.After(w.Now) {
 			deadlines = append(deadlines, Deadline{name, at})
 		}
+	}
+	for i := range w.Pods {
+		add("end of pod "+w.Pods[i].Name, endOf(&w.Pods[i]))
 	}
 	switch w.Phase() {
 	case v1alpha1.PhaseCreating:
@@ -127,6 +135,26 @@ func (w *World) RemoveJob(job *batchv1.Job) bool {
 	default:
 		return false
 	}
+}
+
+// Overdue lists the pods that should have ended long ago.
+func (w *World) Overdue() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for i := range w.Pods {
+		if pod := &w.Pods[i]; due(w.Now, endOf(pod)) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// endOf is when a pod that is being deleted should be gone at the latest; zero for one that is not.
+// A pod's deletion timestamp is the end of its grace period.
+func endOf(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	return pod.DeletionTimestamp.Add(overtime)
 }
 
 // JobDeadline is how many seconds the Job may be active, counted by the Job controller from the

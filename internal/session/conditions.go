@@ -1,7 +1,6 @@
 package session
 
 import (
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,18 +23,21 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	set(v1alpha1.ConditionReady, is(d.To == v1alpha1.PhaseRunning && sound(w)), d.Reason, d.Message)
 	setEnd(set, d)
 	set(workspaceReady(w, d))
-	set(reconciled(w, d))
-	switch {
-	case d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning:
+	setEdits(set, w, d)
+	switch d.To {
+	case v1alpha1.PhaseCreating, v1alpha1.PhaseRunning:
 		set(secretsReady(w))
 		setRun(set, w, d)
-	case d.To == v1alpha1.PhaseCompleted || d.To == v1alpha1.PhaseFailed:
+	case v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed:
 		// What the run got to stays told after its objects are gone.
 		set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, v1alpha1.ReasonReleased, released)
 		if d.Moves() && w.Job != nil {
 			setRun(set, w, d)
 		} else {
 			keepRun(set, all)
+		}
+		if d.Moves() && d.Reason == v1alpha1.ReasonRunnerLost {
+			set(v1alpha1.ConditionJobCreated, metav1.ConditionFalse, v1alpha1.ReasonMissing, "the Job of the run is gone")
 		}
 	default:
 		setNoRun(set, w, d)
@@ -79,20 +81,6 @@ func setNoRun(set setter, w *World, d Decision) {
 		reason, message = v1alpha1.ReasonPrerequisiteMissing, strings.Join(w.Missing, "; ")
 	}
 	set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, reason, message)
-}
-
-// reconciled tells of an edit that the run in progress does not know.
-func reconciled(w *World, d Decision) (string, metav1.ConditionStatus, string, string) {
-	kind := v1alpha1.ConditionReconciled
-	if d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning {
-		if job := w.currentJob(); job != nil {
-			of := job.Annotations[v1alpha1.AnnotationSessionGeneration]
-			if of != "" && of != strconv.FormatInt(w.Session.Generation, 10) {
-				return kind, metav1.ConditionFalse, v1alpha1.ReasonSpecChanged, "the spec was edited after the run began; the edit takes effect when the session is next started"
-			}
-		}
-	}
-	return kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, "no edit of the spec waits for the session to be started again"
 }
 
 // sound says that nothing is missing or in the way while the runner is up.
@@ -158,6 +146,8 @@ func secretsReady(w *World) (string, metav1.ConditionStatus, string, string) {
 		return kind, metav1.ConditionFalse, o.Reason, o.Message
 	}
 	switch {
+	case w.TokenTrouble != "":
+		return kind, metav1.ConditionFalse, v1alpha1.ReasonTokenNotRenewed, w.TokenTrouble
 	case len(w.Missing) > 0:
 		return kind, metav1.ConditionFalse, v1alpha1.ReasonPrerequisiteMissing, strings.Join(w.Missing, "; ")
 	case w.Token == nil:

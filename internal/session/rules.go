@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
@@ -126,12 +128,17 @@ func explainNamespace(w *World) (string, string) {
 }
 
 // explainStartTimeout names the trouble that was there when the deadline passed as the reason: it
-// is what has to be mended.
+// is what has to be mended. What kept an object from being made is known only from the last pass,
+// which has told it in the status.
 func explainStartTimeout(w *World) (string, string) {
-	if o := w.obstacle(); o != nil && o.Reason != v1alpha1.ReasonWaiting {
-		return o.Reason, fmt.Sprintf("the runner was not ready within %s: %s", w.Policy.StartDeadline, o.Message)
+	late := fmt.Sprintf("the runner was not ready within %s: ", w.Policy.StartDeadline)
+	if o := w.obstacle(); o != nil {
+		return o.Reason, late + o.Message
 	}
-	return "", fmt.Sprintf("the runner was not ready within %s; see the events and the log of its pod", w.Policy.StartDeadline)
+	if ready := find(w.Session.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason != v1alpha1.ReasonProvisioning {
+		return ready.Reason, late + ready.Message
+	}
+	return "", late + "see the events and the log of its pod"
 }
 
 func explainIdle(w *World) (string, string) {
@@ -154,18 +161,28 @@ func explainStay(w *World) (string, string) {
 		}
 		return v1alpha1.ReasonProvisioning, "waits for the runner to be ready"
 	case v1alpha1.PhaseRunning:
-		if len(w.Obstacles) > 0 {
-			return w.Obstacles[0].Reason, w.Obstacles[0].Message
+		if met := w.met(); met != nil {
+			return met.Reason, met.Message
 		}
 		if len(w.Absent) > 0 {
 			return v1alpha1.ReasonMissing, "not in place: " + strings.Join(w.Absent, ", ")
 		}
 		return v1alpha1.ReasonRunnerStarted, "the runner is up"
 	case v1alpha1.PhaseStopping:
+		if overdue := w.Overdue(); len(overdue) > 0 {
+			return v1alpha1.ReasonForcedStop, explainOverdue(overdue[0])
+		}
 		return stopReason(w), "waits until the runner's Job and pods are gone"
 	default:
 		return stored(w)
 	}
+}
+
+func explainOverdue(pod *corev1.Pod) string {
+	if len(pod.Finalizers) > 0 {
+		return fmt.Sprintf("pod %s was removed by force, but its finalizers (%s) keep it: whoever set them must take them off", pod.Name, strings.Join(pod.Finalizers, ", "))
+	}
+	return fmt.Sprintf("pod %s was still there %s after its grace period, as when its node is lost; it is removed by force", pod.Name, overtime)
 }
 
 func stopReason(w *World) string {

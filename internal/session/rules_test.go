@@ -66,11 +66,10 @@ var dimensions = [][]option{
 		{"stop", asksStop}, {"stop handled", all(asksStop, requestHandled)},
 	},
 	{{"spec fine", nothing}, {"spec wrong", problem}},
-	{{"managed", nothing}, {"unmanaged", unmanaged}, {"terminating", terminating}},
+	{{"managed", nothing}, {"unmanaged", unmanaged}},
 	{{"nothing missing", nothing}, {"secret missing", missing}},
 	{{"no obstacle", nothing}, {"quota", quota}, {"name taken", nameTaken}, {"refused", refused}},
-	{{"in time", nothing}, {"overdue", startDeadlinePassed}},
-	{{"busy", nothing}, {"idle", idle}},
+	{{"in time", nothing}, {"overdue", startDeadlinePassed}, {"idle", idle}},
 }
 
 // everyWorld visits each phase in each combination of the dimensions.
@@ -263,8 +262,8 @@ func TestFactsAreNamedOnceAndExplained(t *testing.T) {
 func TestEveryWalkSettles(t *testing.T) {
 	visited := 0
 	everyWorld(func(name func() string, w *session.World) {
-		// The walks from the worlds of every 7th combination are many enough and quick.
-		if visited++; visited%7 != 0 {
+		// The walks from every 5th world are many enough and quick.
+		if visited++; visited%5 != 0 {
 			return
 		}
 		phases := []v1alpha1.Phase{w.Phase()}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -196,85 +195,6 @@ func (w *World) ready() bool {
 	return status != nil && status.Ready && status.State.Running != nil
 }
 
-// obstacle is what keeps the runner from starting, as far as the Job and its pod show it; nil
-// when nothing does.
-func (w *World) obstacle() *Obstacle {
-	if len(w.Obstacles) > 0 {
-		return &w.Obstacles[0]
-	}
-	if w.currentJob() == nil {
-		return nil
-	}
-	pod := w.pod()
-	if pod == nil {
-		return w.podRefused()
-	}
-	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
-		return &Obstacle{Object: "Pod " + pod.Name, Reason: v1alpha1.ReasonUnschedulable, Message: sentence("no node takes the runner pod", scheduled.Message)}
-	}
-	return waiting(pod)
-}
-
-func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
-// generatedName is the name of a pod that the Job controller tried to make; it changes with each
-// attempt and would change the message with it.
-var generatedName = regexp.MustCompile(`pods? "[^"]*" is`)
-
-func (w *World) podRefused() *Obstacle {
-	if w.PodRefusal == "" {
-		return nil
-	}
-	reason := v1alpha1.ReasonPodCreateForbidden
-	if strings.Contains(w.PodRefusal, "exceeded quota") || strings.Contains(w.PodRefusal, "failed quota") {
-		reason = v1alpha1.ReasonQuotaExceeded
-	}
-	answer := generatedName.ReplaceAllString(strings.TrimPrefix(w.PodRefusal, "Error creating: "), "the pod is")
-	return &Obstacle{Object: "Job " + w.Job.Name, Reason: reason, Message: sentence("the runner pod is refused", answer)}
-}
-
-// waiting reads why a container of the pod has not started. Only reasons that name a trouble
-// count; ContainerCreating and PodInitializing are the ordinary way.
-func waiting(pod *corev1.Pod) *Obstacle {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if w := statuses[i].State.Waiting; w != nil {
-				if found := waitingFor(&statuses[i], w); found != nil {
-					found.Object = "Pod " + pod.Name
-					return found
-				}
-			}
-		}
-	}
-	return nil
-}
-
-var pullPrefix = regexp.MustCompile(`^Back-off pulling image "[^"]*":? ?(ErrImagePull: )?`)
-
-func waitingFor(status *corev1.ContainerStatus, waiting *corev1.ContainerStateWaiting) *Obstacle {
-	switch waiting.Reason {
-	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable":
-		// A kubelet alternates between two reasons for one trouble; said in one way, the status
-		// does not alternate with it.
-		return &Obstacle{Reason: v1alpha1.ReasonImagePullBackOff, Message: sentence(fmt.Sprintf("the image %q cannot be pulled", status.Image), pullPrefix.ReplaceAllString(waiting.Message, ""))}
-	case "CreateContainerConfigError":
-		return &Obstacle{Reason: v1alpha1.ReasonContainerConfigError, Message: sentence("the container "+status.Name+" cannot be set up", waiting.Message)}
-	case "InvalidImageName":
-		return &Obstacle{Reason: v1alpha1.ReasonRunnerUnstartable, Message: sentence("the name of the runner image is not valid", waiting.Message), Final: true}
-	case "CreateContainerError", "RunContainerError":
-		return &Obstacle{Reason: v1alpha1.ReasonWaiting, Message: sentence("the container does not start", waiting.Message)}
-	default:
-		return nil
-	}
-}
-
 // sentence joins what we say with what the cluster said, which may be nothing.
 func sentence(ours, theirs string) string {
 	if theirs = strings.TrimSpace(theirs); theirs == "" {
@@ -290,4 +210,12 @@ func (w *World) PodCreation() (time.Duration, bool) {
 		return 0, false
 	}
 	return pod.CreationTimestamp.Sub(w.Job.CreationTimestamp.Time), true
+}
+
+// RunnerIP is the address of the run's pod; empty while it has none.
+func (w *World) RunnerIP() string {
+	if pod := w.pod(); pod != nil {
+		return pod.Status.PodIP
+	}
+	return ""
 }

@@ -21,6 +21,7 @@ func Status(w *World, d Decision) v1alpha1.AgenticSessionStatus {
 		move(status, w, d)
 	} else {
 		observe(status, w)
+		settle(status, w)
 	}
 	status.Conditions = conditions(w, d, status)
 	return *status
@@ -56,6 +57,7 @@ func move(status *v1alpha1.AgenticSessionStatus, w *World, d Decision) {
 		started := metav1.NewTime(w.startedAt())
 		status.StartTime = &started
 		observe(status, w)
+		begin(status, w)
 	case v1alpha1.PhaseStopping:
 		status.StoppedReason = v1alpha1.StoppedByUser
 		if d.Reason == v1alpha1.ReasonInactivityTimeout {

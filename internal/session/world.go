@@ -53,6 +53,10 @@ type World struct {
 	Workspace *corev1.PersistentVolumeClaim
 	// Token is the runner's token Secret, nil when absent.
 	Token *Token
+	// TokenTrouble says why the token could not be minted or renewed in this pass.
+	TokenTrouble string
+	// Told is what came of the calls to the runner in this pass.
+	Told []CallResult
 	// Absent names the other objects of the session that are not in place ("Service session-a").
 	Absent []string
 

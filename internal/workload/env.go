@@ -13,8 +13,8 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
-// reserved are the variables that a session may not set itself: those that say which session it
-// is, that come from a Secret, or that switch Vertex. Source: the contract.
+// reserved are the variables that neither a session nor a runner type may set: those that say which
+// session it is, that come from a Secret, or that switch Vertex. Source: the contract.
 var reserved = []string{
 	"AGENTIC_SESSION_NAME", "AGENTIC_SESSION_NAMESPACE", "SESSION_ID", "PROJECT_NAME",
 	"AGUI_TOKEN", "USE_VERTEX", "CLAUDE_CODE_USE_VERTEX",

@@ -39,14 +39,10 @@ var reference = regexp.MustCompile(`\$(\$|\([^)]*\)|)`)
 // expand is what kubelets do to a value: $$ is $, $(NAME) is replaced, all else stays.
 func expand(value string) string {
 	return reference.ReplaceAllStringFunc(value, func(match string) string {
-		switch {
-		case match == "$$":
+		if match == "$$" || match == "$" {
 			return "$"
-		case match == "$":
-			return "$"
-		default:
-			return "EXPANDED"
 		}
+		return "EXPANDED"
 	})
 }
 
@@ -115,7 +111,9 @@ func TestCase38ReservedNamesAreNotOverridden(t *testing.T) {
 			before[v.Name] = v
 		}
 		p.Session.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{}
+		p.Runtime.Env = map[string]string{"LLM_MODEL": p.Runtime.Env["LLM_MODEL"]}
 		for _, name := range protected {
+			p.Runtime.Env[name] = "stolen"
 			p.Session.Spec.EnvironmentVariables[name] = "stolen"
 		}
 		for _, v := range environment(p) {

@@ -40,7 +40,9 @@ func (p *Plan) Job(run int64) *batchv1.Job {
 	meta := p.objectMeta(JobName(p.Session.Name, run))
 	meta.Labels[v1alpha1.LabelRun] = strconv.FormatInt(run, 10)
 	meta.Annotations[v1alpha1.AnnotationTimeoutSeconds] = strconv.FormatInt(p.timeout(), 10)
-	meta.Annotations[v1alpha1.AnnotationSessionGeneration] = strconv.FormatInt(p.Session.Generation, 10)
+	meta.Annotations[v1alpha1.AnnotationRunSpec] = session.RunSpec(p.Session)
+	meta.Annotations[v1alpha1.AnnotationRunRepos] = encode(p.Session.Spec.Repos, "[]")
+	meta.Annotations[v1alpha1.AnnotationRunWorkflow] = encode(p.Session.Spec.ActiveWorkflow, "{}")
 	p.record(meta.Annotations)
 	if p.promptForced() {
 		meta.Annotations[v1alpha1.AnnotationForceExecutePrompt] = "true"

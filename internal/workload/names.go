@@ -7,7 +7,6 @@ package workload
 import (
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
@@ -85,7 +84,7 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	}
 	seen := map[string]bool{}
 	for i := range s.Spec.Repos {
-		name := RepoName(s.Spec.Repos[i].URL)
+		name := s.Spec.Repos[i].Name()
 		if name == "" || name == "." || name == ".." {
 			problems = append(problems, fmt.Sprintf("the repository URL %q in spec.repos does not end in a name for its folder: correct it", s.Spec.Repos[i].URL))
 			continue
@@ -96,13 +95,4 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 		seen[name] = true
 	}
 	return problems
-}
-
-// RepoName is the folder of a repository: the last part of its URL without .git.
-func RepoName(url string) string {
-	url = strings.TrimSuffix(strings.TrimRight(url, "/"), ".git")
-	if at := strings.LastIndexAny(url, "/:"); at >= 0 {
-		return url[at+1:]
-	}
-	return url
 }

@@ -50,7 +50,7 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if err = install(ctx); err == nil {
 		code = m.Run()
 	}
-	ending, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if downErr := cluster.Down(ending); downErr != nil {
 		return 1, downErr
@@ -79,6 +79,11 @@ func project(t *testing.T) string {
 	t.Cleanup(func() {
 		if t.Failed() {
 			describe(t, name)
+		}
+		// The node has two processors: what a test leaves running keeps others from starting.
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := cluster.Client.Delete(context.Background(), namespace); err != nil {
+			t.Errorf("removing the project: %v", err)
 		}
 	})
 	return name

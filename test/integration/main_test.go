@@ -3,8 +3,8 @@
 // own ServiceAccount, with exactly the rules in config/rbac.
 //
 // TestMain (this file) starts one local Kubernetes (cluster_test.go), installs the CRDs and the
-// operator's access (install_test.go) and, when all is done, judges the access that was used
-// (access_audit_test.go). Tests come in two kinds:
+// operator's access (install_test.go) and, when all is done, judges the history of every session
+// (histories_test.go) and the access that was used (access_audit_test.go). Tests come in two kinds:
 //
 //   - those that share one operator begin with share(t): they run in parallel, each in a project
 //     (project_test.go) of its own;
@@ -91,6 +91,9 @@ func run(m *testing.M) (code int) {
 	code = m.Run()
 	if err := stopShared(); err != nil {
 		code = failed(err)
+	}
+	if code == 0 {
+		code = judgeHistories()
 	}
 	if code == 0 && everything() {
 		code = judgeAccess()

@@ -31,7 +31,6 @@ type recorder struct {
 	sessions map[types.UID][]moment[*v1alpha1.AgenticSession]
 	jobs     map[types.NamespacedName][]moment[*batchv1.Job]
 	pods     map[types.NamespacedName][]moment[*corev1.Pod]
-	errs     []error
 }
 
 // moment is one version of an object, or its end.
@@ -70,36 +69,50 @@ type recording struct {
 	selector labels.Selector
 }
 
+// start lists, and then follows the changes until the context ends. A watch that breaks off for good
+// (a CRD was changed) is begun anew with a list.
 func (w *recording) start(ctx context.Context, r *recorder) error {
-	list, ok := w.list.DeepCopyObject().(client.ObjectList)
-	if !ok {
-		return fmt.Errorf("%T is no list", w.list)
-	}
-	if err := w.client.List(ctx, list, &client.ListOptions{LabelSelector: w.selector}); err != nil {
-		return fmt.Errorf("listing for the recorder: %w", err)
-	}
-	err := meta.EachListItem(list, func(item runtime.Object) error { r.take(item, false); return nil })
+	watcher, err := w.begin(ctx, r)
 	if err != nil {
-		return fmt.Errorf("listing for the recorder: %w", err)
-	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), w)
-	if err != nil {
-		return fmt.Errorf("watching for the recorder: %w", err)
+		return err
 	}
 	go func() {
-		for event := range watcher.ResultChan() {
-			switch event.Type {
-			case watch.Added, watch.Modified, watch.Deleted:
-				r.take(event.Object, event.Type == watch.Deleted)
-			case watch.Bookmark:
-			case watch.Error:
-				r.mu.Lock()
-				r.errs = append(r.errs, fmt.Errorf("the recorder missed something: %v", event.Object))
-				r.mu.Unlock()
+		for ctx.Err() == nil {
+			for event := range watcher.ResultChan() {
+				switch event.Type {
+				case watch.Added, watch.Modified, watch.Deleted:
+					r.take(event.Object, event.Type == watch.Deleted)
+				case watch.Bookmark, watch.Error:
+				}
+			}
+			for ctx.Err() == nil {
+				if watcher, err = w.begin(ctx, r); err == nil {
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
 			}
 		}
 	}()
 	return nil
+}
+
+func (w *recording) begin(ctx context.Context, r *recorder) (watch.Interface, error) {
+	list, ok := w.list.DeepCopyObject().(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is no list", w.list)
+	}
+	if err := w.client.List(ctx, list, &client.ListOptions{LabelSelector: w.selector}); err != nil {
+		return nil, fmt.Errorf("listing for the recorder: %w", err)
+	}
+	err := meta.EachListItem(list, func(item runtime.Object) error { r.take(item, false); return nil })
+	if err != nil {
+		return nil, fmt.Errorf("listing for the recorder: %w", err)
+	}
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), w)
+	if err != nil {
+		return nil, fmt.Errorf("watching for the recorder: %w", err)
+	}
+	return watcher, nil
 }
 
 // WatchWithContext makes one watch connection, for the retrying watcher.
@@ -196,3 +209,7 @@ func mostAtOnce(moments []moment[*corev1.Pod]) int {
 	}
 	return most
 }
+
+func itemCount(list client.ObjectList) int { return meta.LenList(list) }
+
+func ptr[T any](value T) *T { return &value }

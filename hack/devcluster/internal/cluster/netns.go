@@ -23,17 +23,33 @@ func (c *Cluster) DialContext(ctx context.Context, network, address string) (net
 		err  error
 	}
 	done := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+	go inOtherThread(func() {
 		if err := enter(c.Network.NetNS); err != nil {
 			done <- result{err: err}
 			return
 		}
 		conn, err := dialer.DialContext(ctx, network, address)
 		done <- result{conn, err}
-	}()
+	})
 	r := <-done
 	return r.conn, r.err
+}
+
+// inOtherThread runs f in a thread that ends with it. The process's first thread never ends, and by
+// its namespace others see that of the whole process, so it is kept busy while f gets another.
+func inOtherThread(f func()) {
+	runtime.LockOSThread() // and never unlocked, but for the first thread
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		inOtherThread(f)
+	}()
+	<-done
+	runtime.UnlockOSThread()
 }
 
 func enter(path string) (err error) {

@@ -73,7 +73,7 @@ func killAll(ctx context.Context, netNS string, cgroups []string) error {
 		if err != nil {
 			return err
 		}
-		pids := append(inNetwork, inCgroups...)
+		pids := slices.Concat(inNetwork, inCgroups)
 		if len(pids) == 0 {
 			return nil
 		}

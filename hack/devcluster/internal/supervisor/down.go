@@ -30,17 +30,21 @@ func Down(ctx context.Context, name string, node cluster.RealNode, keepLogs bool
 		return false, err
 	}
 	if !alive {
-		if keepLogs {
-			return true, layout.Remove(true)
-		}
-		return true, sweep(ctx, layout, node)
+		return true, sweep(ctx, layout, node, keepLogs)
 	}
 	if keepLogs {
 		if err := os.WriteFile(markerFile(layout), nil, 0o600); err != nil {
 			return true, fmt.Errorf("asking the supervisor to keep the logs: %w", err)
 		}
 	}
-	return true, end(ctx, layout)
+	if err := end(ctx, layout); err != nil {
+		return true, err
+	}
+	// One that was killed while it was waited for has not tidied up.
+	if _, err := os.Stat(layout.Dir); errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	return true, sweep(ctx, layout, node, keepLogs)
 }
 
 // end sends SIGTERM until the supervisor is gone: one that is just starting may not have written
@@ -88,16 +92,17 @@ func terminate(layout cluster.Layout, pid int) (err error) {
 }
 
 // sweep removes what a supervisor that was killed left behind.
-func sweep(ctx context.Context, layout cluster.Layout, node cluster.RealNode) error {
+func sweep(ctx context.Context, layout cluster.Layout, node cluster.RealNode, keepLogs bool) error {
 	info, err := layout.ReadInfo()
 	if err != nil && !errors.Is(err, cluster.ErrNotRunning) {
-		return errors.Join(err, layout.Remove(false))
+		return errors.Join(err, layout.Remove(keepLogs))
 	}
-	if err == nil && info.Node == cluster.NodeReal {
+	// A supervisor that was killed early has a node, but has not yet said so.
+	if _, err := os.Stat(layout.Node()); err == nil {
 		c := &cluster.Cluster{Name: info.Name, Layout: layout, BinDir: info.BinDir, Network: info.Network, Report: func(string) {}}
 		if err := node.Clean(ctx, c); err != nil {
 			return err
 		}
 	}
-	return layout.Remove(false)
+	return layout.Remove(keepLogs)
 }

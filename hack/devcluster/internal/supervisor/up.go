@@ -119,7 +119,7 @@ type child struct {
 
 // spawn makes the cluster's folder and starts the supervisor.
 func spawn(ctx context.Context, layout cluster.Layout, options Options, node cluster.RealNode) (*child, error) {
-	if err := sweep(ctx, layout, node); err != nil {
+	if err := sweep(ctx, layout, node, false); err != nil {
 		return nil, err
 	}
 	others, err := cluster.List()

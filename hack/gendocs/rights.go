@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// why says what the operator does with each resource, by API group and name. A right without a
+// reason is an error: nobody should have to guess why an operator may do what it may.
+var why = map[string]string{
+	"core/configmaps":                           "sees whether a project has a CA bundle of its own (metadata only)",
+	"core/events":                               "reads why the Job controller could not make a pod; tells who became the leader",
+	"core/namespaces":                           "serves only namespaces that are labelled as managed",
+	"core/persistentvolumeclaims":               "makes the workspace of a session",
+	"core/pods":                                 "reads how a run goes; removes pods that lost their Job",
+	"core/secrets":                              "makes the token Secret of a session; sees whether the project's runner Secret is there and which keys it has",
+	"core/serviceaccounts":                      "makes the identity of a runner, and takes it back when the run ends",
+	"core/serviceaccounts/token":                "mints the token of a runner",
+	"core/services":                             "makes the network address of a runner",
+	"batch/jobs":                                "makes the Job of a run, and removes it on a stop",
+	"coordination.k8s.io/leases":                "agrees with other replicas on the one that works",
+	"events.k8s.io/events":                      "publishes phase changes, and who became the leader",
+	"rbac.authorization.k8s.io/roles":           "says what a runner may do",
+	"rbac.authorization.k8s.io/rolebindings":    "gives that to the runner's identity",
+	"vteam.ambient-code/agenticsessions":        "reads sessions, names the runner's identity in them, removes requests that were carried out; create and update because it may give runners only what it holds itself",
+	"vteam.ambient-code/agenticsessions/status": "reports",
+	"vteam.ambient-code/projectsettings":        "reads the settings of a project",
+}
+
+// rights is the page made from the RBAC files under the root of the repository.
+func rights(root string) page {
+	return page{"rbac.md", "Rights of the operator",
+		"The operator acts with exactly these rights. There is no `escalate`, no `bind` and no `*` among them.",
+		func() (string, error) {
+			everywhere, err := rightsOf(filepath.Join(root, "config", "rbac", "role.yaml"))
+			if err != nil {
+				return "", err
+			}
+			athome, err := rightsOf(filepath.Join(root, "config", "rbac", "leader_election_role.yaml"))
+			if err != nil {
+				return "", err
+			}
+			return section("In every namespace", everywhere)[1:] + section("In its own namespace", athome), nil
+		}}
+}
+
+// rightsOf tabulates the rules of a Role or ClusterRole, a row for each resource.
+func rightsOf(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading the rules: %w", err)
+	}
+	role := rbacv1.ClusterRole{}
+	if err := yaml.Unmarshal(text, &role); err != nil {
+		return "", fmt.Errorf("reading the rules in %s: %w", file, err)
+	}
+	verbs := map[[2]string][]string{}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			if group == "" {
+				group = "core"
+			}
+			for _, name := range rule.Resources {
+				r := [2]string{group, name}
+				verbs[r] = append(verbs[r], rule.Verbs...)
+			}
+		}
+	}
+	var rows [][]string
+	for r, allowed := range verbs {
+		reason, known := why[r[0]+"/"+r[1]]
+		if !known {
+			return "", fmt.Errorf("%s has a rule on %s of %s: say in hack/gendocs/rights.go what it is for", file, r[1], r[0])
+		}
+		rows = append(rows, []string{r[0], code(r[1]), strings.Join(slices.Compact(sorted(allowed)), ", "), reason})
+	}
+	slices.SortFunc(rows, slices.Compare)
+	return table([]string{"API group", "Resource", "Verbs", "What for"}, rows), nil
+}

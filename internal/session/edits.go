@@ -1,0 +1,213 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// Call is something that a running runner is to be told because the spec was edited.
+type Call struct {
+	// Path is that of the runner's interface; source: the contract.
+	Path string
+	// Body is sent as JSON.
+	Body any
+	// Repo is the repository that the call is about, nil for the workflow.
+	Repo *v1alpha1.Repo
+}
+
+// CallResult is what came of a call; Err is nil when the runner took it over.
+type CallResult struct {
+	Call
+	Err error
+}
+
+// Paths of the runner's interface; source: the contract.
+const (
+	pathAddRepo    = "/repos/add"
+	pathRemoveRepo = "/repos/remove"
+	pathWorkflow   = "/workflow"
+)
+
+// Statuses of a repository or workflow in a running session; source: the contract.
+const (
+	repoReady      = "Ready"
+	repoFailed     = "Failed"
+	workflowActive = "Active"
+	workflowFailed = "Failed"
+)
+
+// RunSpec is a digest of what of a session's spec a run takes over only at its start. The rest
+// reaches a running runner by calls, or is the operator's own business.
+func RunSpec(s *v1alpha1.AgenticSession) string {
+	spec := s.Spec.DeepCopy()
+	spec.Repos, spec.ActiveWorkflow = nil, nil
+	spec.InactivityTimeout, spec.DisplayName = nil, ""
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Calls lists what the runner is still to be told, removals first: a repository whose place is
+// taken by another of its name has to make way for it.
+func (w *World) Calls() []Call {
+	if w.Phase() != v1alpha1.PhaseRunning || !w.ready() || w.RunnerIP() == "" {
+		return nil
+	}
+	var calls []Call
+	known := w.Session.Status.ReconciledRepos
+	for i := range known {
+		if !slices.ContainsFunc(w.Session.Spec.Repos, func(r v1alpha1.Repo) bool { return r.Name() == known[i].Name }) {
+			repo := &v1alpha1.Repo{URL: known[i].URL, Branch: known[i].Branch}
+			calls = append(calls, Call{Path: pathRemoveRepo, Repo: repo, Body: map[string]string{"name": known[i].Name}})
+		}
+	}
+	for i := range w.Session.Spec.Repos {
+		repo := &w.Session.Spec.Repos[i]
+		if has := findRepo(known, repo.Name()); has == nil || has.URL != repo.URL || has.Branch != repo.Branch || has.Status != repoReady {
+			calls = append(calls, Call{Path: pathAddRepo, Repo: repo, Body: map[string]string{"url": repo.URL, "branch": repo.Branch, "name": repo.Name()}})
+		}
+	}
+	if want := w.Session.Spec.ActiveWorkflow; want != nil && !sameWorkflow(w.Session.Status.ReconciledWorkflow, want) {
+		calls = append(calls, Call{Path: pathWorkflow, Body: map[string]string{"gitUrl": want.GitURL, "branch": want.Branch, "path": want.Path}})
+	}
+	return calls
+}
+
+func findRepo(known []v1alpha1.ReconciledRepo, name string) *v1alpha1.ReconciledRepo {
+	for i := range known {
+		if known[i].Name == name {
+			return &known[i]
+		}
+	}
+	return nil
+}
+
+func sameWorkflow(has *v1alpha1.ReconciledWorkflow, want *v1alpha1.Workflow) bool {
+	return has != nil && has.GitURL == want.GitURL && has.Branch == want.Branch && has.Path == want.Path && has.Status == workflowActive
+}
+
+// begin takes over what the runner was started with.
+func begin(status *v1alpha1.AgenticSessionStatus, w *World) {
+	status.ReconciledRepos, status.ReconciledWorkflow = nil, nil
+	if w.Job == nil {
+		return
+	}
+	now := metav1.NewTime(w.Now)
+	var repos []v1alpha1.Repo
+	if err := json.Unmarshal([]byte(w.Job.Annotations[v1alpha1.AnnotationRunRepos]), &repos); err == nil {
+		for i := range repos {
+			status.ReconciledRepos = append(status.ReconciledRepos, reconciledRepo(&repos[i], repoReady, &now))
+		}
+	}
+	workflow := v1alpha1.Workflow{}
+	if err := json.Unmarshal([]byte(w.Job.Annotations[v1alpha1.AnnotationRunWorkflow]), &workflow); err == nil && workflow.GitURL != "" {
+		status.ReconciledWorkflow = reconciledWorkflow(&workflow, workflowActive, &now)
+	}
+}
+
+func reconciledRepo(repo *v1alpha1.Repo, status string, at *metav1.Time) v1alpha1.ReconciledRepo {
+	return v1alpha1.ReconciledRepo{URL: repo.URL, Name: repo.Name(), Branch: repo.Branch, Status: status, ClonedAt: at}
+}
+
+func reconciledWorkflow(workflow *v1alpha1.Workflow, status string, at *metav1.Time) *v1alpha1.ReconciledWorkflow {
+	return &v1alpha1.ReconciledWorkflow{GitURL: workflow.GitURL, Branch: workflow.Branch, Path: workflow.Path, Status: status, AppliedAt: at}
+}
+
+// settle enters what came of the calls.
+func settle(status *v1alpha1.AgenticSessionStatus, w *World) {
+	now := metav1.NewTime(w.Now)
+	for i := range w.Told {
+		result := &w.Told[i]
+		switch result.Path {
+		case pathRemoveRepo:
+			if result.Err == nil {
+				status.ReconciledRepos = slices.DeleteFunc(status.ReconciledRepos, func(r v1alpha1.ReconciledRepo) bool { return r.Name == result.Repo.Name() })
+			}
+		case pathAddRepo:
+			settleRepo(status, result, &now)
+		case pathWorkflow:
+			state, at := workflowActive, &now
+			if result.Err != nil {
+				state, at = workflowFailed, nil
+			}
+			status.ReconciledWorkflow = reconciledWorkflow(w.Session.Spec.ActiveWorkflow, state, at)
+		}
+	}
+}
+
+func settleRepo(status *v1alpha1.AgenticSessionStatus, result *CallResult, now *metav1.Time) {
+	entry := reconciledRepo(result.Repo, repoReady, now)
+	if result.Err != nil {
+		entry.Status, entry.ClonedAt = repoFailed, nil
+	}
+	if has := findRepo(status.ReconciledRepos, entry.Name); has != nil {
+		*has = entry
+		return
+	}
+	status.ReconciledRepos = append(status.ReconciledRepos, entry)
+}
+
+// setEdits sets the conditions about edits of the spec during a run.
+func setEdits(set setter, w *World, d Decision) {
+	repos, workflow := w.refusals()
+	setEdit(set, v1alpha1.ConditionReposReconciled, repos, "the runner has the repositories of the spec")
+	setEdit(set, v1alpha1.ConditionWorkflowReconciled, workflow, "the runner has the workflow of the spec")
+	live := d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning
+	switch refused := errors.Join(repos, workflow); {
+	case live && refused != nil:
+		setEdit(set, v1alpha1.ConditionReconciled, refused, "")
+	case live && w.outdated() != "":
+		set(v1alpha1.ConditionReconciled, metav1.ConditionFalse, v1alpha1.ReasonSpecChanged, w.outdated())
+	default:
+		setEdit(set, v1alpha1.ConditionReconciled, nil, "no edit of the spec waits for the session to be started again")
+	}
+}
+
+func setEdit(set setter, kind string, refused error, fine string) {
+	if refused != nil {
+		set(kind, metav1.ConditionFalse, v1alpha1.ReasonRunnerCallFailed, strings.ReplaceAll(refused.Error(), "\n", "; "))
+		return
+	}
+	set(kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, fine)
+}
+
+// refusals are the errors of the calls of this pass.
+func (w *World) refusals() (repos, workflow error) {
+	for i := range w.Told {
+		switch result := &w.Told[i]; {
+		case result.Err == nil:
+		case result.Repo == nil:
+			workflow = fmt.Errorf("the runner did not take over the workflow %s: %w", w.Session.Spec.ActiveWorkflow.GitURL, result.Err)
+		default:
+			repos = errors.Join(repos, fmt.Errorf("the runner did not take over repository %s: %w", result.Repo.URL, result.Err))
+		}
+	}
+	return repos, workflow
+}
+
+// outdated says what of the spec the run in progress does not know; empty when nothing.
+func (w *World) outdated() string {
+	job := w.currentJob()
+	if job == nil {
+		return ""
+	}
+	if of := job.Annotations[v1alpha1.AnnotationRunSpec]; of != "" && of != RunSpec(w.Session) {
+		return "the spec was edited after the run began; the edit takes effect when the session is next started"
+	}
+	if w.Session.Spec.ActiveWorkflow == nil && w.Session.Status.ReconciledWorkflow != nil && w.Phase() == v1alpha1.PhaseRunning {
+		return "the workflow was taken out of the spec; the runner keeps it until the session is next started"
+	}
+	return ""
+}

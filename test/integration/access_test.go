@@ -1,0 +1,183 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// TestCase33WhatARunnerMayDo asks the API server what the identity of a runner is allowed.
+func TestCase33WhatARunnerMayDo(t *testing.T) {
+	p := share(t)
+	elsewhere := newProject(t, p.operator)
+	mine, neighbour, stranger := p.session("mine", "hang"), p.session("neighbour", "hang"), elsewhere.session("stranger", "hang")
+	for _, s := range []*session{mine, neighbour, stranger} {
+		s.reaches(running)
+	}
+	const group = "vteam.ambient-code"
+	allowed := []authorizationv1.ResourceAttributes{
+		{Group: group, Resource: "agenticsessions", Verb: "list"},
+		{Group: group, Resource: "agenticsessions", Verb: "watch"},
+		{Group: group, Resource: "agenticsessions", Verb: "create"},
+		{Group: group, Resource: "agenticsessions", Verb: "get", Name: "neighbour"},
+		{Group: group, Resource: "agenticsessions", Verb: "update", Name: "mine"},
+		{Group: group, Resource: "agenticsessions", Verb: "patch", Name: "mine"},
+		{Resource: "secrets", Verb: "get", Name: "ambient-runner-token-mine"},
+	}
+	denied := []authorizationv1.ResourceAttributes{
+		{Group: group, Resource: "agenticsessions", Verb: "delete", Name: "mine"},
+		{Group: group, Resource: "agenticsessions", Verb: "patch", Subresource: "status", Name: "mine"},
+		{Group: group, Resource: "projectsettings", Verb: "get", Name: "projectsettings"},
+		{Resource: "secrets", Verb: "list"},
+		{Resource: "secrets", Verb: "watch"},
+		{Resource: "secrets", Verb: "get", Name: "ambient-runner-secrets"},
+		{Resource: "secrets", Verb: "get", Name: "ambient-runner-token-neighbour"},
+		{Resource: "secrets", Verb: "update", Name: "ambient-runner-token-mine"},
+		{Resource: "secrets", Verb: "create"},
+		{Resource: "pods", Verb: "get", Name: "x"},
+		{Resource: "pods", Subresource: "exec", Verb: "create", Name: "x"},
+		{Resource: "serviceaccounts", Subresource: "token", Verb: "create", Name: "ambient-session-neighbour"},
+		{Resource: "configmaps", Verb: "get", Name: "x"},
+		{Group: "batch", Resource: "jobs", Verb: "create"},
+		{Group: "rbac.authorization.k8s.io", Resource: "roles", Verb: "update", Name: "ambient-session-mine-role"},
+		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings", Verb: "create"},
+		{Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Verb: "bind", Name: "cluster-admin"},
+	}
+	others := []authorizationv1.ResourceAttributes{
+		{Group: group, Resource: "agenticsessions", Verb: "update", Name: "neighbour"},
+		{Group: group, Resource: "agenticsessions", Verb: "patch", Name: "neighbour"},
+	}
+	for _, a := range allowed {
+		mine.mayAll(p.name, true, a)
+		mine.mayAll(elsewhere.name, false, a)
+	}
+	for _, a := range append(denied, others...) {
+		mine.mayAll(p.name, false, a)
+		mine.mayAll(elsewhere.name, false, a)
+	}
+	p.create(&v1alpha1.ProjectSettings{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "projectsettings", Annotations: map[string]string{"ambient-code.io/runners-manage-sessions": "true"}},
+		Spec:       v1alpha1.ProjectSettingsSpec{GroupAccess: []v1alpha1.GroupAccess{}},
+	})
+	p.eventually("runners may change other sessions when the project says so", func() error { return mine.may(p.name, true, others[0]) })
+	mine.mayAll(p.name, true, others[1])
+	for _, a := range denied {
+		mine.mayAll(p.name, false, a)
+	}
+	mine.mayAll(elsewhere.name, false, others[0])
+	mine.stop()
+	mine.reaches(stopped)
+}
+
+// may asks whether the session's runner is allowed something in a namespace, and complains if the
+// answer is not the wanted one.
+func (s *session) may(namespace string, want bool, attributes authorizationv1.ResourceAttributes) error {
+	attributes.Namespace = namespace
+	account := "ambient-session-" + s.name
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + s.project.name + ":" + account,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + s.project.name, "system:authenticated"},
+		ResourceAttributes: &attributes,
+	}}
+	if err := suite.admin.Create(s.ctx, review); err != nil {
+		return err
+	}
+	if review.Status.Allowed != want {
+		return fmt.Errorf("%s: allowed %t, want %t: %+v %s", account, review.Status.Allowed, want, attributes, review.Status.Reason)
+	}
+	return nil
+}
+
+// mayAll is may for an answer that is there already. The authorizer learns of a new Role a moment
+// after it is made.
+func (s *session) mayAll(namespace string, want bool, attributes authorizationv1.ResourceAttributes) {
+	s.t.Helper()
+	if want {
+		s.eventually("the right is granted", func() error { return s.may(namespace, want, attributes) })
+	} else if err := s.may(namespace, want, attributes); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// TestCase34Token: a token speaks for the session's identity while a run goes on, is replaced when
+// it no longer does, and is refused once the run is over.
+func TestCase34Token(t *testing.T) {
+	p := share(t)
+	s := p.session("speaking", "hang")
+	s.reaches(running)
+	first := s.token()
+	s.authenticates(first)
+
+	account := &corev1.ServiceAccount{}
+	p.get("ambient-session-speaking", account)
+	p.delete(account)
+	var second string
+	p.eventually("a new token is minted for the new identity", func() error {
+		if second = s.token(); second == first {
+			return errors.New("it is the old one")
+		}
+		return s.accepted(second, true)
+	})
+	p.eventually("the token of the old identity is refused", func() error { return s.accepted(first, false) })
+
+	secret := &corev1.Secret{}
+	p.get("ambient-runner-token-speaking", secret)
+	agui := string(secret.Data["agui-token"])
+	p.patch(secret, `{"stringData":{"k8s-token":"junk"}}`)
+	p.eventually("a token that was overwritten is replaced", func() error { return s.accepted(s.token(), true) })
+	p.get("ambient-runner-token-speaking", secret)
+	if string(secret.Data["agui-token"]) != agui {
+		t.Error("the secret of the runner's Service changed while the runner goes on with the old one")
+	}
+
+	before := s.token()
+	s.stop()
+	s.reaches(stopped)
+	p.eventually("the token of a stopped session is refused", func() error { return s.accepted(before, false) })
+	s.start()
+	s.reachesInRun(2, running)
+	after := s.token()
+	if after == before {
+		t.Error("the new run has the old token")
+	}
+	s.authenticates(after)
+	s.remove()
+	p.within(2*patience, "the token of a deleted session is refused", func() error { return s.accepted(after, false) })
+}
+
+// token reads the session's token; empty when there is none.
+func (s *session) token() string {
+	secret := &corev1.Secret{}
+	if suite.admin.Get(s.ctx, s.key("ambient-runner-token-"+s.name), secret) != nil {
+		return ""
+	}
+	return string(secret.Data["k8s-token"])
+}
+
+func (s *session) authenticates(token string) {
+	s.t.Helper()
+	if err := s.accepted(token, true); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// accepted asks the API server whom a token speaks for, and complains if the answer is not the
+// wanted one.
+func (s *session) accepted(token string, want bool) error {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	if err := suite.admin.Create(s.ctx, review); err != nil {
+		return err
+	}
+	user := "system:serviceaccount:" + s.project.name + ":ambient-session-" + s.name
+	if got := review.Status.Authenticated && review.Status.User.Username == user; got != want {
+		return fmt.Errorf("accepted %t, want %t: %q %s", got, want, review.Status.User.Username, review.Status.Error)
+	}
+	return nil
+}
