@@ -196,7 +196,12 @@ func (r *AgenticSessionReconciler) observePrerequisites(ctx context.Context, o *
 
 // get reads an object and says whether it exists.
 func (r *AgenticSessionReconciler) get(ctx context.Context, key types.NamespacedName, object client.Object) (bool, error) {
-	err := r.Client.Get(ctx, key, object)
+	return lookup(ctx, r.Client, key, object)
+}
+
+// lookup reads an object and says whether it exists.
+func lookup(ctx context.Context, from client.Reader, key types.NamespacedName, object client.Object) (bool, error) {
+	err := from.Get(ctx, key, object)
 	switch {
 	case err == nil:
 		return true, nil

@@ -27,6 +27,7 @@ var errWatchEnded = errors.New("the watch ended")
 type plainWatch struct {
 	client client.WithWatch
 	kind   watched
+	wakes  mapping
 }
 
 // Start begins to watch and returns. The watch ends with the context.
@@ -84,7 +85,7 @@ func (p *plainWatch) enqueue(ctx context.Context, queue workqueue.TypedRateLimit
 	if !ok {
 		return
 	}
-	for _, request := range p.kind.sessions(ctx, object) {
+	for _, request := range p.wakes(ctx, object) {
 		queue.Add(request)
 	}
 }

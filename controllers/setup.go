@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/config"
 )
 
 // A failed pass is tried again after 200 ms, then after twice as long each time, up to 30 s. A pass
@@ -31,72 +32,90 @@ const (
 // SetupWithManager adds the controller of sessions to the manager, with the event source that the
 // configuration asks for.
 func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	sources, err := r.sources(ctx, mgr)
+	from, err := readingFrom(mgr, r.Config.LegacyWatch)
 	if err != nil {
 		return err
 	}
+	r.Client, r.Live, r.Indexed = from.client, from.live, from.cached
+	if r.Indexed {
+		if err := r.index(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
+	sources := from.sources(watches(r, &ProjectSettingsReconciler{}), func(w watched) mapping { return w.sessions })
+	var registry source.Source
+	if r.Own, registry, err = from.apart(mgr, r.registryWatch()); err != nil {
+		return err
+	}
+	return control(mgr, "agenticsession", r.Config, append(sources, registry), r)
+}
+
+// control adds a controller to the manager. All controllers retry and wait alike.
+func control(mgr ctrl.Manager, name string, settings *config.Config, sources []source.Source, r reconcile.Reconciler) error {
 	// Several managers may run in one process, as tests do. A replica that does not lead keeps its
 	// caches filled, so that it can take over at once.
 	anyName, warm := true, true
 	builder := ctrl.NewControllerManagedBy(mgr).
-		Named("agenticsession").
+		Named(name).
 		WithOptions(controller.Options{
 			SkipNameValidation:      &anyName,
 			EnableWarmup:            &warm,
 			ReconciliationTimeout:   longestPass,
-			MaxConcurrentReconciles: r.Config.MaxConcurrentReconciles,
+			MaxConcurrentReconciles: settings.MaxConcurrentReconciles,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, slowestRetry),
 		})
 	for _, s := range sources {
 		builder = builder.WatchesRawSource(s)
 	}
 	if err := builder.Complete(r); err != nil {
-		return fmt.Errorf("adding the controller of sessions: %w", err)
+		return fmt.Errorf("adding the controller %s: %w", name, err)
 	}
 	return nil
 }
 
-// sources are the caches' events, or under --legacy-watch plain watches and a client without
-// caches: events of the one and reads of the other would not fit together.
-func (r *AgenticSessionReconciler) sources(ctx context.Context, mgr ctrl.Manager) ([]source.Source, error) {
-	var sources []source.Source
-	if r.Config.LegacyWatch {
-		direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
-		if err != nil {
-			return nil, fmt.Errorf("making a client without caches: %w", err)
-		}
-		r.Client, r.Live, r.Own, r.Indexed = direct, direct, direct, false
-		for _, kind := range append(r.watches(), r.registryWatch()) {
-			sources = append(sources, &plainWatch{client: direct, kind: kind})
-		}
-		return sources, nil
-	}
-	if err := r.index(ctx, mgr.GetFieldIndexer()); err != nil {
-		return nil, err
-	}
-	r.Client, r.Live, r.Indexed = mgr.GetClient(), mgr.GetAPIReader(), true
-	for _, kind := range r.watches() {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind.object,
-			handler.EnqueueRequestsFromMapFunc(kind.sessions)))
-	}
-	registry := r.registryWatch()
-	own, err := ownCache(mgr, registry)
-	if err != nil {
-		return nil, err
-	}
-	r.Own = own
-	return append(sources, source.Kind(own.Cache, registry.object, handler.EnqueueRequestsFromMapFunc(registry.sessions))), nil
+// reading is where a controller reads, and what wakes it: the caches and their events, or under
+// --legacy-watch plain watches and a client without caches. Events of the one and reads of the
+// other would not fit together.
+type reading struct {
+	client client.Client
+	// live reads from the API server.
+	live client.Reader
+	// cached says that client reads from caches.
+	cached bool
+	source func(watched, mapping) source.Source
 }
 
-// apart is a cache beside the manager's that is started and filled together with it, on every
-// replica: the manager knows such a one by its method GetCache.
-type apart struct{ cache.Cache }
+func readingFrom(mgr ctrl.Manager, legacyWatch bool) (*reading, error) {
+	if !legacyWatch {
+		return &reading{client: mgr.GetClient(), live: mgr.GetAPIReader(), cached: true, source: func(w watched, wakes mapping) source.Source {
+			return source.Kind(mgr.GetCache(), w.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes)))
+		}}, nil
+	}
+	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client without caches: %w", err)
+	}
+	return &reading{client: direct, live: direct, source: func(w watched, wakes mapping) source.Source {
+		return &plainWatch{client: direct, kind: w, wakes: wakes}
+	}}, nil
+}
 
-// GetCache is for the manager.
-func (a apart) GetCache() cache.Cache { return a.Cache }
+// sources picks from the table of all kinds those that concern a controller.
+func (from *reading) sources(table []watched, column func(watched) mapping) []source.Source {
+	var sources []source.Source
+	for _, w := range table {
+		if wakes := column(w); wakes != nil {
+			sources = append(sources, from.source(w, wakes))
+		}
+	}
+	return sources
+}
 
-// ownCache makes the cache of one kind and adds it to the manager.
-func ownCache(mgr ctrl.Manager, kind watched) (apart, error) {
+// apart reads and watches one kind in one namespace, beside what the table selects of that kind.
+func (from *reading) apart(mgr ctrl.Manager, kind watched) (client.Reader, source.Source, error) {
+	if !from.cached {
+		return from.live, from.source(kind, kind.sessions), nil
+	}
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:                  mgr.GetHTTPClient(),
 		Scheme:                      mgr.GetScheme(),
@@ -106,13 +125,20 @@ func ownCache(mgr ctrl.Manager, kind watched) (apart, error) {
 		ReaderFailOnMissingInformer: true,
 	})
 	if err != nil {
-		return apart{}, fmt.Errorf("making the cache of the registry of runner types: %w", err)
+		return nil, nil, fmt.Errorf("making a cache of one namespace: %w", err)
 	}
-	if err := mgr.Add(apart{made}); err != nil {
-		return apart{}, fmt.Errorf("adding the cache of the registry of runner types: %w", err)
+	if err := mgr.Add(beside{made}); err != nil {
+		return nil, nil, fmt.Errorf("adding a cache of one namespace: %w", err)
 	}
-	return apart{made}, nil
+	return made, source.Kind(made, kind.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(kind.sessions))), nil
 }
+
+// beside is a cache that is started and filled together with the manager's own, on every replica:
+// the manager knows such a one by its method GetCache.
+type beside struct{ cache.Cache }
+
+// GetCache is for the manager.
+func (b beside) GetCache() cache.Cache { return b.Cache }
 
 // index lets a pass find the Jobs and pods of its session, and the Events about its Job, without
 // going through those of all others.

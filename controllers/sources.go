@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/project"
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
@@ -27,11 +29,11 @@ const (
 	indexInvolvedUID = "involvedObject.uid"
 
 	reasonFailedCreate  = "FailedCreate"
-	projectSettingsName = "projectsettings"
+	projectSettingsName = project.SettingsName
 )
 
-// watched is a kind whose changes wake sessions. The table of all serves the shared caches and the
-// plain watches of --legacy-watch alike.
+// watched is a kind of object that the operator sees, with what its changes wake. The table of all
+// serves the shared caches and the plain watches of --legacy-watch alike.
 type watched struct {
 	object client.Object
 	list   client.ObjectList
@@ -42,17 +44,22 @@ type watched struct {
 	namespace string
 	// strip drops what is never read, to keep caches small.
 	strip func(any) (any, error)
-	// sessions maps an object to the sessions it concerns.
-	sessions func(context.Context, client.Object) []reconcile.Request
+	// sessions, projects and namespaces are what changes of the kind wake; nil where the kind does
+	// not concern them.
+	sessions, projects, namespaces mapping
 }
 
-// watches lists every kind that sessions depend on.
-func (r *AgenticSessionReconciler) watches() []watched {
-	ours, err := labels.NewRequirement(v1alpha1.LabelSession, "exists", nil)
+// mapping maps an object to what it concerns.
+type mapping func(context.Context, client.Object) []reconcile.Request
+
+// watches lists every kind that the operator depends on.
+func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler) []watched {
+	session, err := labels.NewRequirement(v1alpha1.LabelSession, "exists", nil)
 	selector := labels.NewSelector()
 	if err == nil {
-		selector = selector.Add(*ours)
+		selector = selector.Add(*session)
 	}
+	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
 	managed := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: "true"})
 	refused := fields.Set{"involvedObject.kind": "Job", "reason": reasonFailedCreate}.AsSelector()
 	trustedCA := fields.OneTermEqualSelector("metadata.name", workload.TrustedCAConfigMap)
@@ -60,16 +67,18 @@ func (r *AgenticSessionReconciler) watches() []watched {
 		{object: &v1alpha1.AgenticSession{}, list: &v1alpha1.AgenticSessionList{}, sessions: itself},
 		{object: &batchv1.Job{}, list: &batchv1.JobList{}, labels: selector, strip: stripJob, sessions: byLabel},
 		{object: &corev1.Pod{}, list: &corev1.PodList{}, labels: selector, strip: stripPod, sessions: byLabel},
-		{object: &corev1.ServiceAccount{}, list: &corev1.ServiceAccountList{}, labels: selector, sessions: byLabel},
 		{object: &corev1.Service{}, list: &corev1.ServiceList{}, labels: selector, sessions: byLabel},
 		{object: &corev1.PersistentVolumeClaim{}, list: &corev1.PersistentVolumeClaimList{}, labels: selector, sessions: byLabel},
-		{object: &rbacv1.Role{}, list: &rbacv1.RoleList{}, labels: selector, sessions: byLabel},
-		{object: &rbacv1.RoleBinding{}, list: &rbacv1.RoleBindingList{}, labels: selector, sessions: byLabel},
+		{object: &corev1.ServiceAccount{}, list: &corev1.ServiceAccountList{}, labels: ours, sessions: byLabel, projects: ofProject},
+		{object: &rbacv1.Role{}, list: &rbacv1.RoleList{}, labels: ours, sessions: byLabel, projects: ofProject},
+		{object: &rbacv1.RoleBinding{}, list: &rbacv1.RoleBindingList{}, labels: ours, sessions: byLabel, projects: ofProject},
+		{object: &corev1.LimitRange{}, list: &corev1.LimitRangeList{}, labels: ours, projects: ofProject},
+		{object: &networkingv1.NetworkPolicy{}, list: &networkingv1.NetworkPolicyList{}, labels: ours, projects: ofProject},
 		{object: partial("v1", "Secret"), list: partialList("v1", "SecretList"), strip: stripMetadata, sessions: r.bySecret},
 		{object: partial("v1", "ConfigMap"), list: partialList("v1", "ConfigMapList"), fields: trustedCA, strip: stripMetadata, sessions: nobody},
-		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), labels: managed, strip: stripMetadata, sessions: r.byNamespace},
+		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), labels: managed, strip: stripMetadata, sessions: r.byNamespace, projects: p.inNamespace, namespaces: itself},
 		{object: &corev1.Event{}, list: &corev1.EventList{}, fields: refused, strip: stripEvent, sessions: byEvent},
-		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject},
+		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject, projects: itself, namespaces: itsNamespace},
 	}
 }
 
@@ -90,7 +99,7 @@ func CacheOptions() cache.Options {
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: true,
 	}
-	for _, w := range (&AgenticSessionReconciler{}).watches() {
+	for _, w := range watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{}) {
 		by := cache.ByObject{Label: w.labels, Field: w.fields, Transform: cache.TransformStripManagedFields()}
 		if w.strip != nil {
 			by.Transform = w.strip
@@ -110,6 +119,19 @@ func request(namespace, name string) []reconcile.Request {
 
 func itself(_ context.Context, object client.Object) []reconcile.Request {
 	return request(object.GetNamespace(), object.GetName())
+}
+
+func itsNamespace(_ context.Context, object client.Object) []reconcile.Request {
+	return request("", object.GetNamespace())
+}
+
+// ofProject maps an object of ours that is not a session's to the settings of its project. It does
+// not go by the project's label, which may have been taken off.
+func ofProject(_ context.Context, object client.Object) []reconcile.Request {
+	if object.GetLabels()[v1alpha1.LabelSession] != "" {
+		return nil
+	}
+	return request(object.GetNamespace(), projectSettingsName)
 }
 
 func nobody(context.Context, client.Object) []reconcile.Request { return nil }
@@ -144,13 +166,13 @@ func (r *AgenticSessionReconciler) bySecret(ctx context.Context, object client.O
 	if object.GetNamespace() == r.Config.Namespace && object.GetName() == workload.SharedStorageSecret {
 		return r.inNamespace(ctx, metav1.NamespaceAll, underWay)
 	}
-	project := &v1alpha1.ProjectSettings{}
+	settings := &v1alpha1.ProjectSettings{}
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: projectSettingsName}
-	if err := r.Client.Get(ctx, key, project); err != nil {
-		project = nil
+	if err := r.Client.Get(ctx, key, settings); err != nil {
+		settings = nil
 	}
 	switch object.GetName() {
-	case workload.RunnerSecret(project), workload.VertexSecret, workload.IntegrationsSecret:
+	case workload.RunnerSecret(settings), workload.VertexSecret, workload.IntegrationsSecret:
 		return r.waiting(ctx, object.GetNamespace())
 	}
 	return nil

@@ -56,6 +56,9 @@ const (
 	// AnnotationSessionUID is on every object of a session: the session's UID, so that the object
 	// is still known as the session's when its owner reference is taken off; ours.
 	AnnotationSessionUID = "ambient-code.io/session-uid"
+	// AnnotationGroup is on the RoleBinding of a group: the group's name as in groupAccess, which the
+	// RoleBinding's own name cannot spell; ours.
+	AnnotationGroup = "ambient-code.io/group"
 	// AnnotationRunnersManageSessions, on ProjectSettings, lets agents change other sessions.
 	AnnotationRunnersManageSessions = "ambient-code.io/runners-manage-sessions"
 
@@ -67,7 +70,10 @@ const (
 	LabelApp = "app"
 	// LabelRun is on the Job, its pods and the token Secret: the number of the run; ours.
 	LabelRun = "ambient-code.io/run"
-	// LabelManagedBy is on every object of ours.
+	// LabelProjectSettings is on every object of a project: the name of its ProjectSettings; ours.
+	LabelProjectSettings = "ambient-code.io/project-settings"
+	// LabelManagedBy is on every object of ours; the operator's caches select by it what it shares
+	// a kind with others in.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
 	// AppRunner is the value of LabelApp on runner pods.
@@ -117,9 +123,11 @@ var Keys = []Key{
 	{AnnotationSourceVersion, "Secret", "operator", "operator", "resource version of the Secret that it was copied from"},
 	{AnnotationSessionUID, "every object of a session", "operator", "operator", "UID of the session"},
 	{AnnotationRunnersManageSessions, "ProjectSettings", "user", "operator", "true: agents of the project may change all its sessions"},
-	{LabelManaged, "Namespace", "user, backend", "operator", "true: sessions in the namespace are run"},
+	{AnnotationGroup, "RoleBinding of a group", "operator", "operator, people", "name of the group as in groupAccess"},
+	{LabelManaged, "Namespace", "user, backend", "operator", "true: sessions in the namespace are run and the project's objects are kept in place"},
 	{LabelSession, "every object of a session", "operator", "operator, backend", "name of the session"},
 	{LabelApp, "Pod, Secret", "operator", "operator, backend", "ambient-code-runner or ambient-runner-token"},
 	{LabelRun, "Job, Pod, Secret", "operator", "operator", "number of the run"},
-	{LabelManagedBy, "every object of ours", "operator", "people", "agentic-operator"},
+	{LabelProjectSettings, "every object of a project", "operator", "operator", "name of the ProjectSettings"},
+	{LabelManagedBy, "every object of ours", "operator", "operator, people", "agentic-operator"},
 }

@@ -128,7 +128,7 @@ type ProjectSettingsStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// How many groups of groupAccess have their RoleBinding.
+	// How many RoleBindings of groupAccess are in place: one for every group and role.
 	// +optional
 	GroupBindingsCreated int32 `json:"groupBindingsCreated,omitempty"`
 
@@ -141,9 +141,35 @@ type ProjectSettingsStatus struct {
 	// +optional
 	LimitRangeReady bool `json:"limitRangeReady,omitempty"`
 
+	// Entries of groupAccess that are not in effect, and why. They do not keep the others from
+	// being in effect.
+	// +optional
+	// +listType=atomic
+	GroupErrors []GroupError `json:"groupErrors,omitempty"`
+
 	// Observations in detail.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// GroupError says why an entry of groupAccess is not in effect. It repeats the entry as it is
+// stored, which may be one that is no longer accepted.
+type GroupError struct {
+	// The group.
+	// +required
+	GroupName string `json:"groupName"`
+
+	// The role that the group should have.
+	// +required
+	Role string `json:"role"`
+
+	// A machine-readable word.
+	// +required
+	Reason string `json:"reason"`
+
+	// One sentence that says what is wrong and what to do.
+	// +required
+	Message string `json:"message"`
 }

@@ -73,6 +73,8 @@ func TestEveryConstantIsInItsSlice(t *testing.T) {
 		{"vocabulary.go", "Phase", phases},
 		{"vocabulary.go", "Condition", words(v1alpha1.ConditionTypes)},
 		{"vocabulary.go", "Reason", words(v1alpha1.Reasons)},
+		{"project_vocabulary.go", "Condition", words(v1alpha1.ProjectConditionTypes)},
+		{"project_vocabulary.go", "Reason", words(v1alpha1.ProjectReasons)},
 		{"annotations.go", "Annotation", keys},
 		{"annotations.go", "Label", keys},
 	} {

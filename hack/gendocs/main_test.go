@@ -56,10 +56,10 @@ func TestEverythingIsOnItsPage(t *testing.T) {
 	for _, f := range session.Facts {
 		has("rules.md", "| `"+string(f.Fact)+"` |", f.Meaning)
 	}
-	for _, w := range v1alpha1.ConditionTypes {
+	for _, w := range slices.Concat(v1alpha1.ConditionTypes, v1alpha1.ProjectConditionTypes) {
 		has("conditions.md", "| `"+w.Word+"` |", w.Meaning)
 	}
-	for _, w := range v1alpha1.Reasons {
+	for _, w := range slices.Concat(v1alpha1.Reasons, v1alpha1.ProjectReasons) {
 		has("reasons.md", "| `"+w.Word+"` |", w.Meaning)
 	}
 	for _, k := range v1alpha1.Keys {

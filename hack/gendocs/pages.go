@@ -19,10 +19,10 @@ var pages = []page{
 		"`status.phase` says where a session is in its life. What must be in the cluster depends on the phase alone.", phases},
 	{"rules.md", "Rules of the phase machine",
 		"In each pass the first rule whose phase and facts match moves the session, or says why it stays; when none matches it stays where it is. The order is: what happened to the runner, what the user wants, what is missing, what the clocks say.", rules},
-	{"conditions.md", "Conditions of a session",
-		"All of them are set on every session, in `status.conditions`, each with a reason ([reasons](reasons.md)) and a message for people.", conditions},
+	{"conditions.md", "Conditions",
+		"All of them are set on every object of the kind, in `status.conditions`, each with a reason ([reasons](reasons.md)) and a message for people.", conditions},
 	{"reasons.md", "Reasons",
-		"Reasons of phase changes (in Events) and of [conditions](conditions.md).", reasons},
+		"Reasons of phase changes (in Events), of [conditions](conditions.md) and of `status.groupErrors` of ProjectSettings.", reasons},
 	{"annotations.md", "Annotations and labels",
 		"Every annotation and label that the operator knows.", annotations},
 	{"metrics.md", "Metrics",
@@ -102,12 +102,16 @@ func diagram() string {
 }
 
 func conditions() (string, error) {
-	return words("Condition", "True when", v1alpha1.ConditionTypes), nil
+	return section("Of a session", words("Condition", "True when", v1alpha1.ConditionTypes))[1:] +
+		section("Of a ProjectSettings", words("Condition", "True when", v1alpha1.ProjectConditionTypes)), nil
 }
 
 func reasons() (string, error) {
-	all := slices.SortedFunc(slices.Values(v1alpha1.Reasons), func(a, b v1alpha1.Word) int { return strings.Compare(a.Word, b.Word) })
-	return words("Reason", "Meaning", all), nil
+	sorted := func(all []v1alpha1.Word) []v1alpha1.Word {
+		return slices.SortedFunc(slices.Values(all), func(a, b v1alpha1.Word) int { return strings.Compare(a.Word, b.Word) })
+	}
+	return section("Of sessions, and of ProjectSettings where they apply", words("Reason", "Meaning", sorted(v1alpha1.Reasons)))[1:] +
+		section("Of ProjectSettings alone", words("Reason", "Meaning", sorted(v1alpha1.ProjectReasons))), nil
 }
 
 func words(head, meaning string, all []v1alpha1.Word) string {

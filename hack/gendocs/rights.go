@@ -16,27 +16,31 @@ import (
 var why = map[string]string{
 	"core/configmaps":                           "sees whether a project has a CA bundle of its own (metadata only)",
 	"core/events":                               "reads why the Job controller could not make a pod; tells who became the leader",
+	"core/limitranges":                          "gives containers of a project that ask for nothing modest requests and limits; delete because only who may delete an object may put its owner back",
 	"core/namespaces":                           "serves only namespaces that are labelled as managed",
 	"core/persistentvolumeclaims":               "makes the workspace of a session",
 	"core/pods":                                 "reads how a run goes; removes pods that lost their Job",
 	"core/secrets":                              "makes the token Secret of a session; sees whether the project's runner Secret is there and which keys it has",
-	"core/serviceaccounts":                      "makes the identity of a runner, and takes it back when the run ends",
+	"core/serviceaccounts":                      "makes the identity of a runner, and takes it back when the run ends; makes the identity of schedules",
 	"core/serviceaccounts/token":                "mints the token of a runner",
 	"core/services":                             "makes the network address of a runner",
 	"batch/jobs":                                "makes the Job of a run, and removes it on a stop",
 	"coordination.k8s.io/leases":                "agrees with other replicas on the one that works",
 	"events.k8s.io/events":                      "publishes phase changes, and who became the leader",
-	"rbac.authorization.k8s.io/roles":           "says what a runner may do",
-	"rbac.authorization.k8s.io/rolebindings":    "gives that to the runner's identity",
+	"networking.k8s.io/networkpolicies":         "keeps everybody from runners but those who call them; delete because only who may delete an object may put its owner back",
+	"rbac.authorization.k8s.io/clusterroles":    "gives groups the roles of a project: it may bind these three, whose rights it does not hold, and no other",
+	"rbac.authorization.k8s.io/roles":           "says what a runner and what a schedule may do",
+	"rbac.authorization.k8s.io/rolebindings":    "gives that to their identities, gives groups the roles of a project and takes them away",
 	"vteam.ambient-code/agenticsessions":        "reads sessions, names the runner's identity in them, removes requests that were carried out; create and update because it may give runners only what it holds itself",
 	"vteam.ambient-code/agenticsessions/status": "reports",
-	"vteam.ambient-code/projectsettings":        "reads the settings of a project",
+	"vteam.ambient-code/projectsettings":        "reads the settings of a project, and makes those of a project that has none",
+	"vteam.ambient-code/projectsettings/status": "reports",
 }
 
 // rights is the page made from the RBAC files under the root of the repository.
 func rights(root string) page {
 	return page{"rbac.md", "Rights of the operator",
-		"The operator acts with exactly these rights. There is no `escalate`, no `bind` and no `*` among them.",
+		"The operator acts with exactly these rights. There is no `escalate` and no `*` among them, and `bind` for the roles of projects alone.",
 		func() (string, error) {
 			everywhere, err := rightsOf(filepath.Join(root, "config", "rbac", "role.yaml"))
 			if err != nil {
@@ -60,7 +64,7 @@ func rightsOf(file string) (string, error) {
 	if err := yaml.Unmarshal(text, &role); err != nil {
 		return "", fmt.Errorf("reading the rules in %s: %w", file, err)
 	}
-	verbs := map[[2]string][]string{}
+	verbs, only := map[[2]string][]string{}, map[[2]string]string{}
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {
 			if group == "" {
@@ -68,6 +72,9 @@ func rightsOf(file string) (string, error) {
 			}
 			for _, name := range rule.Resources {
 				r := [2]string{group, name}
+				if len(rule.ResourceNames) > 0 {
+					only[r] = " " + codes(rule.ResourceNames)
+				}
 				verbs[r] = append(verbs[r], rule.Verbs...)
 			}
 		}
@@ -78,7 +85,7 @@ func rightsOf(file string) (string, error) {
 		if !known {
 			return "", fmt.Errorf("%s has a rule on %s of %s: say in hack/gendocs/rights.go what it is for", file, r[1], r[0])
 		}
-		rows = append(rows, []string{r[0], code(r[1]), strings.Join(slices.Compact(sorted(allowed)), ", "), reason})
+		rows = append(rows, []string{r[0], code(r[1]) + only[r], strings.Join(slices.Compact(sorted(allowed)), ", "), reason})
 	}
 	slices.SortFunc(rows, slices.Compare)
 	return table([]string{"API group", "Resource", "Verbs", "What for"}, rows), nil

@@ -1,6 +1,7 @@
-// Package apply makes objects of a session be as they should be: it creates what is missing, mends
-// what was changed and removes what must go. It touches only what the session controls; anything
-// else that stands in the way becomes an Obstacle, with its bytes unchanged.
+// Package apply makes the objects of a session or of a project be as they should be: it creates
+// what is missing, mends what was changed and removes what must go. It touches only what their
+// owner controls, the session or the ProjectSettings; anything else that stands in the way becomes
+// an Obstacle, with its bytes unchanged.
 package apply
 
 import (
@@ -68,7 +69,7 @@ func (b *Blocked) Unwrap() error { return b.cause }
 
 // Ensure makes an object exist as desired; observed is what the cache has of it, nil for nothing.
 // It returns the object as the API server now has it. The error is a *Blocked where the object is
-// not the session's, is being deleted, or is refused by the API server.
+// not its owner's, is being deleted, or is refused by the API server.
 func (a *Applier) Ensure(ctx context.Context, desired, observed client.Object) (client.Object, error) {
 	if observed != nil {
 		return a.mend(ctx, desired, observed)
@@ -88,7 +89,7 @@ func (a *Applier) Ensure(ctx context.Context, desired, observed client.Object) (
 	return a.mend(ctx, desired, fresh)
 }
 
-// mend changes an object of the session's back to what is desired.
+// mend changes an object of the owner's back to what is desired.
 func (a *Applier) mend(ctx context.Context, desired, observed client.Object) (client.Object, error) {
 	kind := a.kind(desired)
 	if blocked := standing(kind, desired, observed); blocked != nil {
@@ -138,24 +139,53 @@ func standing(kind string, desired, observed client.Object) *Blocked {
 	name := kind + " " + observed.GetName()
 	owner := desired.GetOwnerReferences()[0]
 	controller := metav1.GetControllerOf(observed)
-	ours := controller != nil && controller.UID == owner.UID || controller == nil && madeByUs(desired, observed)
+	namesake := controller != nil && controller.Kind == owner.Kind && controller.Name == owner.Name
+	ours := controller != nil && controller.UID == owner.UID || controller == nil && madeByUs(desired, observed) ||
+		namesake && inherits(owner)
 	switch {
 	case ours && observed.GetDeletionTimestamp() == nil:
 		return nil
-	case ours, controller != nil && controller.Kind == owner.Kind && controller.Name == owner.Name && !ours:
+	case ours, namesake:
 		return &Blocked{Obstacle: session.Obstacle{Object: name, Reason: v1alpha1.ReasonBeingDeleted,
-			Message: name + " is being deleted, or belongs to a deleted session of the same name; waits until it is gone"}}
+			Message: name + " is being deleted, or belongs to a deleted " + ownerNoun(owner) + " of the same name; waits until it is gone"}}
 	default:
 		return &Blocked{Obstacle: session.Obstacle{Object: name, Reason: v1alpha1.ReasonNameCollision, Final: true,
-			Message: name + " exists and is not this session's; it is left alone: rename or remove it, or choose another name for the session, then start the session again"}}
+			Message: name + " exists and is not this " + ownerNoun(owner) + "'s; it is left alone: " + wayOut(owner)}}
 	}
 }
 
-// madeByUs recognizes an object of ours whose owner reference was taken off: it still says in an
-// annotation whose it is. Somebody who may write objects in the
-// namespace can forge that, but gains nothing: an object that they let us have.
+func ownerNoun(owner metav1.OwnerReference) string {
+	if owner.Kind == kindProjectSettings {
+		return "project"
+	}
+	return "session"
+}
+
+// wayOut says what to do about an object that has a name that ours needs. A session's name can be
+// chosen, the names of a project's objects cannot.
+func wayOut(owner metav1.OwnerReference) string {
+	if owner.Kind == kindProjectSettings {
+		return "rename or remove it; the operator looks again every minute"
+	}
+	return "rename or remove it, or choose another name for the session, then start the session again"
+}
+
+// inherits says that an owner takes over what belonged to a deleted one of its name. The settings
+// of a project are made again when they are deleted, and its runners are not to be without their
+// network policy until the garbage collector has been there. A session begins with nothing.
+func inherits(owner metav1.OwnerReference) bool { return owner.Kind == kindProjectSettings }
+
+const kindProjectSettings = "ProjectSettings"
+
+// madeByUs recognizes an object of ours whose owner reference was taken off: an object of a session
+// still says in an annotation whose it is, one of a project in a label. Somebody who may write
+// objects in the namespace can forge that, but gains nothing: an object that they let us have.
 func madeByUs(desired, observed client.Object) bool {
-	return observed.GetAnnotations()[v1alpha1.AnnotationSessionUID] == string(desired.GetOwnerReferences()[0].UID)
+	owner := desired.GetOwnerReferences()[0]
+	if owner.Kind == kindProjectSettings {
+		return observed.GetLabels()[v1alpha1.LabelProjectSettings] == owner.Name
+	}
+	return observed.GetAnnotations()[v1alpha1.AnnotationSessionUID] == string(owner.UID)
 }
 
 // kind is the kind of a typed object, for messages.

@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,8 @@ func merge(have, want map[string]string) map[string]string {
 
 func withOwner(owners []metav1.OwnerReference, want metav1.OwnerReference) []metav1.OwnerReference {
 	for i := range owners {
-		if owners[i].UID == want.UID {
+		predecessor := inherits(want) && owners[i].Kind == want.Kind && owners[i].Name == want.Name
+		if owners[i].UID == want.UID || predecessor {
 			kept := append([]metav1.OwnerReference{}, owners...)
 			want.BlockOwnerDeletion = owners[i].BlockOwnerDeletion
 			kept[i] = want
@@ -65,6 +67,10 @@ func copySpec(desired, onto client.Object) (replace bool) {
 		onto.(*corev1.ServiceAccount).AutomountServiceAccountToken = want.AutomountServiceAccountToken
 	case *corev1.Secret:
 		onto.(*corev1.Secret).Data = want.Data
+	case *corev1.LimitRange:
+		onto.(*corev1.LimitRange).Spec.Limits = want.Spec.Limits
+	case *networkingv1.NetworkPolicy:
+		onto.(*networkingv1.NetworkPolicy).Spec = want.Spec
 	case *batchv1.Job:
 		onto.(*batchv1.Job).Spec.ActiveDeadlineSeconds = want.Spec.ActiveDeadlineSeconds
 		if want.Spec.TTLSecondsAfterFinished != nil {

@@ -95,6 +95,14 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 	if err := sessions.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
+	projects := &controllers.ProjectSettingsReconciler{Config: settings, Clock: clock.RealClock{}}
+	if err := projects.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	namespaces := &controllers.NamespaceReconciler{Config: settings}
+	if err := namespaces.SetupWithManager(mgr); err != nil {
+		return err
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
 	}

@@ -41,7 +41,7 @@ func checkConditions(conditions []metav1.Condition, generation int64) []string {
 func TestCase67AllConditionsEachTimeInEveryWorld(t *testing.T) {
 	visited := 0
 	everyWorld(func(name func() string, w *session.World) {
-		if visited++; visited%5 != 0 {
+		if visited++; visited%sample != 0 {
 			return
 		}
 		d := session.Decide(w)

@@ -88,6 +88,9 @@ func TestCase35TheOperatorHoldsWhatItGrants(t *testing.T) {
 	}
 	for _, rule := range operator.Rules {
 		for _, verb := range []string{"escalate", "bind", "impersonate", "*"} {
+			if verb == "bind" && len(rule.ResourceNames) > 0 {
+				continue // the roles of projects by name, see internal/project
+			}
 			if slices.Contains(rule.Verbs, verb) {
 				t.Errorf("the operator has the verb %s on %v", verb, rule.Resources)
 			}

@@ -8,9 +8,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
 // TestCase33WhatARunnerMayDo asks the API server what the identity of a runner is allowed.
@@ -62,10 +59,8 @@ func TestCase33WhatARunnerMayDo(t *testing.T) {
 		mine.mayAll(p.name, false, a)
 		mine.mayAll(elsewhere.name, false, a)
 	}
-	p.create(&v1alpha1.ProjectSettings{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "projectsettings", Annotations: map[string]string{"ambient-code.io/runners-manage-sessions": "true"}},
-		Spec:       v1alpha1.ProjectSettingsSpec{GroupAccess: []v1alpha1.GroupAccess{}},
-	})
+	p.settings("are there", exist)
+	p.patch(p.settingsObject(), `{"metadata":{"annotations":{"ambient-code.io/runners-manage-sessions":"true"}}}`)
 	p.eventually("runners may change other sessions when the project says so", func() error { return mine.may(p.name, true, others[0]) })
 	mine.mayAll(p.name, true, others[1])
 	for _, a := range denied {

@@ -213,10 +213,8 @@ func TestMissingSecret(t *testing.T) {
 	t.Run("other-name", func(t *testing.T) {
 		t.Parallel()
 		p := newProject(t, sharedOperator(t))
-		p.create(&v1alpha1.ProjectSettings{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "projectsettings"},
-			Spec:       v1alpha1.ProjectSettingsSpec{GroupAccess: []v1alpha1.GroupAccess{}, RunnerSecretsName: "keys"},
-		})
+		p.settings("are there", exist)
+		p.patch(p.settingsObject(), `{"spec":{"runnerSecretsName":"keys"}}`)
 		time.Sleep(200 * time.Millisecond)
 		s := p.session("early", "hang")
 		object := s.tells(pending, v1alpha1.ReasonPrerequisiteMissing)

@@ -152,9 +152,12 @@ func (a *access) apply(ctx context.Context, object *unstructured.Unstructured) e
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
 			return fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
-		if object.GetKind() == "ClusterRole" {
+		switch {
+		case strings.HasPrefix(role.Name, "ambient-project-"):
+			// What the groups of projects may do, not the operator.
+		case object.GetKind() == "ClusterRole":
 			a.rules = append(a.rules, role.Rules...)
-		} else {
+		default:
 			a.localRules = append(a.localRules, role.Rules...)
 		}
 	case "ClusterRoleBinding", "RoleBinding":
