@@ -14,6 +14,7 @@ import (
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/apply"
+	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
 	"github.com/ambient-code/agentic-operator/internal/session"
 	"github.com/ambient-code/agentic-operator/internal/workload"
@@ -30,7 +31,7 @@ func (r *AgenticSessionReconciler) observeRuntime(ctx context.Context, o *seen) 
 	if !o.beginning() {
 		return nil
 	}
-	registry, err := r.readRegistry(ctx, r.Own)
+	registry, err := readRegistry(ctx, r.Own, r.Config)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (r *AgenticSessionReconciler) observeRuntime(ctx context.Context, o *seen) 
 	if unknown := (*runtimes.Unknown)(nil); errors.As(err, &unknown) {
 		// The type may have come just before the session, and the cache may lag behind: failing a
 		// session is not undone by itself.
-		if registry, err = r.readRegistry(ctx, r.Live); err != nil {
+		if registry, err = readRegistry(ctx, r.Live, r.Config); err != nil {
 			return err
 		}
 		runtime, err = registry.Lookup(workload.RunnerType(o.world.Session))
@@ -59,10 +60,10 @@ func (o *seen) beginning() bool {
 }
 
 // readRegistry reads the registry of runner types; the built-in one where there is none.
-func (r *AgenticSessionReconciler) readRegistry(ctx context.Context, from client.Reader) (*runtimes.Registry, error) {
-	defaults := runtimes.Defaults{RunnerImage: r.Config.RunnerImage, StateSyncImage: r.Config.StateSyncImage}
+func readRegistry(ctx context.Context, from client.Reader, settings *config.Config) (*runtimes.Registry, error) {
+	defaults := runtimes.Defaults{RunnerImage: settings.RunnerImage, StateSyncImage: settings.StateSyncImage}
 	stored := &corev1.ConfigMap{}
-	err := from.Get(ctx, types.NamespacedName{Namespace: r.Config.Namespace, Name: runtimes.RegistryConfigMap}, stored)
+	err := from.Get(ctx, types.NamespacedName{Namespace: settings.Namespace, Name: runtimes.RegistryConfigMap}, stored)
 	switch {
 	case apierrors.IsNotFound(err):
 		return runtimes.BuiltIn(defaults), nil

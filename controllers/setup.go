@@ -44,7 +44,7 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 	}
 	sources := from.sources(watches(r, &ProjectSettingsReconciler{}), func(w watched) mapping { return w.sessions })
 	var registry source.Source
-	if r.Own, registry, err = from.apart(mgr, r.registryWatch()); err != nil {
+	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
 		return err
 	}
 	return control(mgr, "agenticsession", r.Config, append(sources, registry), r)
@@ -112,9 +112,9 @@ func (from *reading) sources(table []watched, column func(watched) mapping) []so
 }
 
 // apart reads and watches one kind in one namespace, beside what the table selects of that kind.
-func (from *reading) apart(mgr ctrl.Manager, kind watched) (client.Reader, source.Source, error) {
+func (from *reading) apart(mgr ctrl.Manager, kind watched, wakes mapping) (client.Reader, source.Source, error) {
 	if !from.cached {
-		return from.live, from.source(kind, kind.sessions), nil
+		return from.live, from.source(kind, wakes), nil
 	}
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:                  mgr.GetHTTPClient(),
@@ -130,7 +130,7 @@ func (from *reading) apart(mgr ctrl.Manager, kind watched) (client.Reader, sourc
 	if err := mgr.Add(beside{made}); err != nil {
 		return nil, nil, fmt.Errorf("adding a cache of one namespace: %w", err)
 	}
-	return made, source.Kind(made, kind.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(kind.sessions))), nil
+	return made, source.Kind(made, kind.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes))), nil
 }
 
 // beside is a cache that is started and filled together with the manager's own, on every replica:

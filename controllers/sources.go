@@ -84,10 +84,10 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler) []watche
 
 // registryWatch is for the registry of runner types. The shared cache selects ConfigMaps by another
 // name in all namespaces, and selectors know no "or": so this one has a cache of its own.
-func (r *AgenticSessionReconciler) registryWatch() watched {
+func registryWatch(namespace string) watched {
 	return watched{
-		object: &corev1.ConfigMap{}, list: &corev1.ConfigMapList{}, namespace: r.Config.Namespace,
-		fields: fields.OneTermEqualSelector("metadata.name", runtimes.RegistryConfigMap), sessions: r.byRegistry,
+		object: &corev1.ConfigMap{}, list: &corev1.ConfigMapList{}, namespace: namespace,
+		fields: fields.OneTermEqualSelector("metadata.name", runtimes.RegistryConfigMap),
 	}
 }
 

@@ -25,8 +25,6 @@ type Registry struct {
 	// nameless are the problems for which no single type can be blamed: those of the whole text,
 	// and of entries without an id.
 	nameless []Problem
-	// unreadable says that no entry could be read.
-	unreadable bool
 }
 
 // Problem is one thing that is wrong in the registry, with what to do about it.
@@ -136,7 +134,7 @@ func Parse(text string, defaults Defaults) *Registry {
 }
 
 func unreadable(message string) *Registry {
-	return &Registry{unreadable: true, nameless: []Problem{{Message: message}}}
+	return &Registry{nameless: []Problem{{Message: message}}}
 }
 
 // syntax says what keeps text from being JSON, with the line.
@@ -174,6 +172,15 @@ func (r *Registry) Lookup(id string) (Runtime, error) {
 // Known lists the ids of the types that can be used, in order.
 func (r *Registry) Known() []string {
 	return slices.Sorted(maps.Keys(r.types))
+}
+
+// Ports lists where the types that can be used serve, in order of their ids.
+func (r *Registry) Ports() []int32 {
+	var ports []int32
+	for _, id := range r.Known() {
+		ports = append(ports, r.types[id].Port)
+	}
+	return ports
 }
 
 // Problems lists everything that is wrong, in the order of the entries.

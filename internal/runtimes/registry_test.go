@@ -185,6 +185,9 @@ func TestCase44OneBrokenEntry(t *testing.T) {
 			t.Errorf("%s cannot be used: %v", id, err)
 		}
 	}
+	if got := r.Ports(); !slices.Equal(got, []int32{8001, 9000}) {
+		t.Errorf("they serve at %v", got)
+	}
 	var broken *runtimes.Broken
 	if _, err := r.Lookup("broken"); !errors.As(err, &broken) {
 		t.Errorf("the broken type: %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -140,6 +141,22 @@ func TestRunnerTypes(t *testing.T) {
 					t.Errorf("session %s had %d Jobs", s.name, len(jobs))
 				}
 			}
+
+			// Callers reach the runners of all of them.
+			p.eventually("the network policy lets callers to every port", func() error {
+				policy := &networkingv1.NetworkPolicy{}
+				if err := suite.admin.Get(p.ctx, p.key("runner-allow-backend-only"), policy); err != nil {
+					return err
+				}
+				var ports []int32
+				for _, port := range policy.Spec.Ingress[0].Ports {
+					ports = append(ports, port.Port.IntVal)
+				}
+				if !slices.Equal(ports, []int32{8001, 9000, 9100}) {
+					return fmt.Errorf("it lets them to %v", ports)
+				}
+				return nil
+			})
 
 			// The next run is of the type as it is then.
 			other.stop()
