@@ -58,7 +58,7 @@ func (r *ProjectSettingsReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	r.Client, r.Live = from.client, from.live
-	sources := from.sources(watches(&AgenticSessionReconciler{}, r), func(w watched) mapping { return w.projects })
+	sources := from.sources(watches(&AgenticSessionReconciler{}, r, &SharedSecretReconciler{}), func(w watched) mapping { return w.projects })
 	return control(mgr, "projectsettings", r.Config, sources, r)
 }
 

@@ -41,7 +41,7 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 			return err
 		}
 	}
-	sources := from.sources(watches(r, &ProjectSettingsReconciler{}), func(w watched) mapping { return w.sessions })
+	sources := from.sources(watches(r, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}), func(w watched) mapping { return w.sessions })
 	return control(mgr, "agenticsession", r.Config, sources, r)
 }
 

@@ -28,7 +28,7 @@ const parentSession = "PARENT_SESSION_ID"
 // runner type's and the session's own by name. A later value overrides an earlier one of the same
 // name in its place, so that no name stands twice.
 func (p *Plan) environment() []corev1.EnvVar {
-	env := slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.Operator.Proxy)
+	env := slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.tracing(), p.Operator.Proxy)
 	for _, name := range slices.Sorted(maps.Keys(p.Runtime.Env)) {
 		if !slices.Contains(reserved, name) {
 			env = override(env, name, p.Runtime.Env[name])
@@ -44,10 +44,13 @@ func (p *Plan) environment() []corev1.EnvVar {
 	return env
 }
 
+// override sets a variable, unless its value comes from a Secret.
 func override(env []corev1.EnvVar, name, value string) []corev1.EnvVar {
 	for i := range env {
 		if env[i].Name == name {
-			env[i] = literal(name, value)
+			if env[i].ValueFrom == nil {
+				env[i] = literal(name, value)
+			}
 			return env
 		}
 	}
