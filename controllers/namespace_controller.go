@@ -51,7 +51,7 @@ func (r *NamespaceReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if err != nil || !found || namespace.DeletionTimestamp != nil || namespace.Labels[v1alpha1.LabelManaged] != "true" {
 		return ctrl.Result{}, err
 	}
-	settings := project.Default(namespace.Name)
+	settings := project.Default(namespace.Name, r.Config.DefaultInactivity)
 	found, err = lookup(ctx, r.Client, types.NamespacedName{Namespace: settings.Namespace, Name: settings.Name}, &v1alpha1.ProjectSettings{})
 	if err != nil || found {
 		return ctrl.Result{}, err

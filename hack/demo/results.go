@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -107,7 +108,7 @@ func (d *demo) scrape(ctx context.Context) ([]byte, error) {
 	return all, nil
 }
 
-func scrapeHere(ctx context.Context, address string) ([]byte, error) {
+func scrapeHere(ctx context.Context, address string) (text []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking for the metrics: %w", err)
@@ -116,9 +117,8 @@ func scrapeHere(ctx context.Context, address string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the metrics: %w", err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	if text, err = io.ReadAll(answer.Body); err != nil {
 		return nil, fmt.Errorf("reading the metrics: %w", err)
 	}
 	return text, nil

@@ -91,8 +91,8 @@ func TestEverySettingTakesEffect(t *testing.T) {
 			t.Errorf("%s gives\n%+v, want\n%+v", word, got, expected)
 		}
 	}
-	vertex, err := load("USE_VERTEX=1", "CLOUD_ML_REGION=r", "ANTHROPIC_VERTEX_PROJECT_ID=p")
-	if want := (workload.Vertex{Enabled: true, Region: "r", ProjectID: "p"}); err != nil || vertex.Vertex != want {
+	vertex, err := load("USE_VERTEX=1", "CLOUD_ML_REGION=r", "ANTHROPIC_VERTEX_PROJECT_ID=p", "GOOGLE_APPLICATION_CREDENTIALS=/c")
+	if want := (workload.Vertex{Enabled: true, Region: "r", ProjectID: "p", Credentials: "/c"}); err != nil || vertex.Vertex != want {
 		t.Errorf("USE_VERTEX=1 gives %+v, %v; want %+v", vertex.Vertex, err, want)
 	}
 }
@@ -120,7 +120,7 @@ func TestAllProblemsAreToldAtOnceWithTheirRemedy(t *testing.T) {
 		"RUNNER_TOKEN_LIFETIME=60":       "must be 600 seconds or more",
 		"USE_VERTEX=yes please":          "must be true or false",
 	}
-	var words []string
+	words := []string{"--no-such-flag"}
 	for word := range bad {
 		words = append(words, word)
 	}
@@ -129,6 +129,9 @@ func TestAllProblemsAreToldAtOnceWithTheirRemedy(t *testing.T) {
 		t.Fatal("no error")
 	}
 	lines := strings.Split(err.Error(), "\n")
+	if !strings.Contains(lines[0], "no-such-flag") {
+		t.Errorf("the flag that does not exist is not told first: %s", lines[0])
+	}
 	for word, remedy := range bad {
 		name, value, _ := strings.Cut(word, "=")
 		told := slices.ContainsFunc(lines, func(line string) bool {
@@ -147,8 +150,10 @@ func TestWhatIsRefused(t *testing.T) {
 	}{
 		{[]string{"--max-concurrent-reconciles=0"}, "to 1 or more"},
 		{[]string{"MAX_CONCURRENT_RECONCILES=0"}, "to 1 or more"},
-		{[]string{"USE_VERTEX=true"}, "set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID"},
-		{[]string{"USE_VERTEX=true", "CLOUD_ML_REGION=r"}, "set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID"},
+		{[]string{"USE_VERTEX=true"}, "set CLOUD_ML_REGION, "},
+		{[]string{"USE_VERTEX=true", "CLOUD_ML_REGION=r", "ANTHROPIC_VERTEX_PROJECT_ID=p"}, "GOOGLE_APPLICATION_CREDENTIALS"},
+		{[]string{"USE_VERTEX=true", "CLOUD_ML_REGION=r", "GOOGLE_APPLICATION_CREDENTIALS=/c"}, "ANTHROPIC_VERTEX_PROJECT_ID"},
+		{[]string{"start"}, `"start" is no flag`},
 		{[]string{"POD_FSGROUP=-1"}, "must be the number of a group"},
 		{[]string{"--no-such-flag"}, "reading the flags"},
 		{[]string{"--leader-elect=sometimes"}, "reading the flags"},

@@ -3,6 +3,7 @@ package project_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -45,12 +46,18 @@ func TestEveryObjectIsOwnedAndLabelled(t *testing.T) {
 }
 
 func TestTheDefaultSettings(t *testing.T) {
-	s := project.Default("project")
+	s := project.Default("project", 90*time.Second)
 	if s.Namespace != "project" || s.Name != "projectsettings" {
 		t.Errorf("they are %s/%s", s.Namespace, s.Name)
 	}
 	if s.Spec.GroupAccess == nil || len(s.Spec.GroupAccess) > 0 {
 		t.Errorf("groupAccess is %v, want an empty list", s.Spec.GroupAccess)
+	}
+	if got := s.Spec.InactivityTimeoutSeconds; got == nil || *got != 90 {
+		t.Errorf("inactivityTimeoutSeconds is %v, want the operator's 90", got)
+	}
+	if got := project.Default("project", 0).Spec.InactivityTimeoutSeconds; got == nil || *got != 0 {
+		t.Errorf("inactivityTimeoutSeconds is %v, want 0 (off), as the operator says", got)
 	}
 }
 

@@ -9,6 +9,8 @@
 package project
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -28,12 +30,14 @@ type Plan struct {
 	RunnerPorts []int32
 }
 
-// Default is the settings of a project that has none: nobody has access through them.
-func Default(namespace string) *v1alpha1.ProjectSettings {
+// Default is the settings of a project that has none: nobody has access through them. They spell
+// out the operator's own idle stop, for the API would fill in another figure.
+func Default(namespace string, inactivity time.Duration) *v1alpha1.ProjectSettings {
+	seconds := int64(inactivity / time.Second)
 	return &v1alpha1.ProjectSettings{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SettingsName},
 		// An empty list, not none: the field is required.
-		Spec: v1alpha1.ProjectSettingsSpec{GroupAccess: []v1alpha1.GroupAccess{}},
+		Spec: v1alpha1.ProjectSettingsSpec{GroupAccess: []v1alpha1.GroupAccess{}, InactivityTimeoutSeconds: &seconds},
 	}
 }
 

@@ -1,10 +1,12 @@
 package session_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/session"
@@ -34,6 +36,13 @@ func TestDeadlines(t *testing.T) {
 		{"start", "passed", creating(startDeadlinePassed), 0},
 		{"start", "switched off", creating(noLimits), 0},
 		{"start", "no longer once Running", running(), 0},
+		{"settled", "five seconds after the provisioning", creating(), 4 * time.Second},
+		{"settled", "passed", creating(provisioned(5 * time.Second)), 0},
+		{"settled", "not once Running", running(provisioned(time.Second)), 0},
+		{"end of pod a-run-1-xyz", "two minutes after its grace period", inPhase(v1alpha1.PhaseStopping, pod(endsIn(30*time.Second))), 150 * time.Second},
+		{"end of pod a-run-1-xyz", "in a terminal phase too", inPhase(v1alpha1.PhaseFailed, pod(endsIn(0))), 120 * time.Second},
+		{"end of pod a-run-1-xyz", "passed", inPhase(v1alpha1.PhaseStopping, pod(endsIn(-2*time.Minute))), 0},
+		{"end of pod a-run-1-xyz", "none that is not being deleted", inPhase(v1alpha1.PhaseStopping, pod(runnerUp(true))), 0},
 		{"inactivity", "counts from the start", running(started(time.Minute)), 59 * time.Minute},
 		{"inactivity", "counts from the last activity", running(started(time.Hour), active(time.Minute)), 59 * time.Minute},
 		{"inactivity", "activity of an earlier run does not count", running(started(time.Minute), active(time.Hour)), 59 * time.Minute},
@@ -54,6 +63,11 @@ func TestDeadlines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endsIn is a pod that is being deleted, with that much left of its grace period.
+func endsIn(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.DeletionTimestamp = ago(-d) }
 }
 
 func tokenOf(age, left time.Duration) change {
@@ -94,6 +108,7 @@ func TestCase18AWakeFindsItsDeadlinePassed(t *testing.T) {
 		{"start", inPhase(v1alpha1.PhaseCreating, provisioned(time.Minute)), func(w *session.World) bool { return session.Decide(w).Rule == "start-timeout" }},
 		{"inactivity", inPhase(v1alpha1.PhaseRunning, job, recordedJob, active(time.Second)), func(w *session.World) bool { return session.Decide(w).Rule == "idle" }},
 		{"token renewal", inPhase(v1alpha1.PhaseRunning, job, noLimits, tokenOf(time.Second, time.Minute)), func(w *session.World) bool { return !w.Now.Before(w.RenewToken()) }},
+		{"end of a pod", inPhase(v1alpha1.PhaseStopping, pod(endsIn(time.Second))), func(w *session.World) bool { return len(w.Overdue()) == 1 }},
 		{"removal of the Job", inPhase(v1alpha1.PhaseFailed, pod(runnerExited(1, ""))), func(w *session.World) bool { return w.RemoveJob(w.Job) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,6 +196,28 @@ func TestWhereTheJobMustGo(t *testing.T) {
 		w := inPhase(c.phase, c.world)
 		if got := w.RemoveJob(w.Job); got != c.remove {
 			t.Errorf("%s: removal is %t, want %t", c.name, got, c.remove)
+		}
+	}
+}
+
+func TestAStopThatTakesTooLongIsForcedAndSaysSo(t *testing.T) {
+	held := func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} }
+	for _, c := range []struct {
+		name    string
+		pod     change
+		overdue int
+		reason  string
+		message string
+	}{
+		{"within its grace period", pod(endsIn(time.Minute)), 0, v1alpha1.ReasonStoppedByUser, "waits until"},
+		{"soon after it", pod(endsIn(-time.Minute)), 0, v1alpha1.ReasonStoppedByUser, "waits until"},
+		{"long after it", pod(endsIn(-2 * time.Minute)), 1, v1alpha1.ReasonForcedStop, "pod a-run-1-xyz"},
+		{"held by somebody", pod(endsIn(-time.Hour), held), 1, v1alpha1.ReasonForcedStop, "example.com/hold"},
+		{"not being deleted", pod(runnerUp(true)), 0, v1alpha1.ReasonStoppedByUser, "waits until"},
+	} {
+		w := inPhase(v1alpha1.PhaseStopping, c.pod)
+		if d := session.Decide(w); len(w.Overdue()) != c.overdue || d.Moves() || d.Reason != c.reason || !strings.Contains(d.Message, c.message) {
+			t.Errorf("%s: %d overdue, to %s with %s (%s); want %d, to stay with %s and %q", c.name, len(w.Overdue()), d.To, d.Reason, d.Message, c.overdue, c.reason, c.message)
 		}
 	}
 }

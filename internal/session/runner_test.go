@@ -130,6 +130,8 @@ func TestCase11ObstaclesNameTheirCause(t *testing.T) {
 		{"a refusal of before the pod was made", all(pod(), refusal(quotaSays)), v1alpha1.ReasonProvisioning, "waits for the runner to be ready"},
 		{"no node", pod(unschedulable("0/3 nodes are available: 3 Insufficient cpu.")), v1alpha1.ReasonUnschedulable, "no node takes the runner pod: 0/3 nodes are available: 3 Insufficient cpu."},
 		{"missing key", pod(runnerWaits("CreateContainerConfigError", `secret "keys" not found`)), v1alpha1.ReasonContainerConfigError, `secret "keys" not found`},
+		{"container cannot be made", pod(runnerWaits("CreateContainerError", "mount failed")), v1alpha1.ReasonContainerStartError, "mount failed"},
+		{"container cannot be run", pod(runnerWaits("RunContainerError", "exec format error")), v1alpha1.ReasonContainerStartError, "exec format error"},
 		{"image", pod(runnerWaits("ErrImagePull", "not found")), v1alpha1.ReasonImagePullBackOff, `the image "example.com/runner:1" cannot be pulled: not found`},
 		{"image of an init container", pod(initWaits("ImagePullBackOff", "not found")), v1alpha1.ReasonImagePullBackOff, `the image "example.com/init:1" cannot be pulled`},
 		{"an object is refused", all(job, quota), v1alpha1.ReasonQuotaExceeded, "Service session-a is refused"},
@@ -166,6 +168,24 @@ func initWaits(reason, message string) func(*corev1.Pod) {
 		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{
 			Name: "init", Image: "example.com/init:1",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}})
+	}
+}
+
+// What keeps an object from being made is met only by trying, which a pass that moves does not do.
+func TestCase11ALateStartNamesWhatTheLastPassMet(t *testing.T) {
+	w := inPhase(v1alpha1.PhaseCreating, quota)
+	w = storing(w, after(w))
+	w.Obstacles = nil
+	startDeadlinePassed(w)
+	d := session.Decide(w)
+	if d.To != v1alpha1.PhaseFailed || d.Reason != v1alpha1.ReasonQuotaExceeded || !strings.Contains(d.Message, "Service session-a is refused") {
+		t.Errorf("goes to %s with %s: %s", d.To, d.Reason, d.Message)
+	}
+}
+
+func TestAnObstacleThatWaitingDoesNotRemoveComesFirst(t *testing.T) {
+	if d := session.Decide(inPhase(v1alpha1.PhaseCreating, quota, nameTaken)); d.To != v1alpha1.PhaseFailed || d.Reason != v1alpha1.ReasonNameCollision {
+		t.Errorf("goes to %s with %s, want Failed with %s", d.To, d.Reason, v1alpha1.ReasonNameCollision)
 	}
 }
 

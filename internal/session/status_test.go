@@ -109,6 +109,10 @@ func TestCase4APendingSessionDoesNotTakeOverTheOldJob(t *testing.T) {
 	if s.JobUID != "" || s.JobName != "" || s.PodName != "" {
 		t.Errorf("Job %q with UID %q, pod %q were taken over from the previous run", s.JobName, s.JobUID, s.PodName)
 	}
+	s = after(inPhase(v1alpha1.PhasePending, jobIs(batchv1.JobFailed, ""), problem))
+	if s.Phase != v1alpha1.PhaseFailed || s.JobUID != "" {
+		t.Errorf("in phase %s it has taken over the Job with UID %q of the previous run", s.Phase, s.JobUID)
+	}
 }
 
 func TestCase3HandledRequests(t *testing.T) {
@@ -242,7 +246,9 @@ func TestWhatIsPostponedIsWrittenInTheEnd(t *testing.T) {
 		t.Fatal("ordinary progress is not postponed")
 	}
 	w.Now = now.Add(w.Wake())
-	d = session.Decide(w)
+	if d = session.Decide(w); d.Moves() || w.Now.Sub(now) > 10*time.Second {
+		t.Fatalf("the first wake is at %s and leads to %s", w.Now, d.To)
+	}
 	if status = session.Status(w, d); session.Postponed(w, d, &status) {
 		t.Errorf("woken at %s, it is still postponed", w.Now)
 	}

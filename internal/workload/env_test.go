@@ -111,7 +111,9 @@ func TestCase38ReservedNamesAreNotOverridden(t *testing.T) {
 			before[v.Name] = v
 		}
 		p.Session.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{}
+		p.Runtime.Env = map[string]string{"LLM_MODEL": p.Runtime.Env["LLM_MODEL"]}
 		for _, name := range protected {
+			p.Runtime.Env[name] = "stolen"
 			p.Session.Spec.EnvironmentVariables[name] = "stolen"
 		}
 		for _, v := range environment(p) {

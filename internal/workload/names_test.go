@@ -115,26 +115,6 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestRepoName(t *testing.T) {
-	for url, want := range map[string]string{
-		"https://example.com/team/app.git":   "app",
-		"https://example.com/team/app":       "app",
-		"https://example.com/team/app/":      "app",
-		"https://example.com/team/app.git/":  "app",
-		"https://example.com/team/.github":   ".github",
-		"git@example.com:team/app.git":       "app",
-		"git@example.com:app.git":            "app",
-		"ssh://git@example.com:22/team/a.b":  "a.b",
-		"https://example.com/team/app.git.x": "app.git.x",
-		"app":                                "app",
-		"":                                   "",
-	} {
-		if got := (&v1alpha1.Repo{URL: url}).Name(); got != want {
-			t.Errorf("%q: %q, want %q", url, got, want)
-		}
-	}
-}
-
 func TestSessionOfJob(t *testing.T) {
 	for name, want := range map[string]string{
 		"hello-run-1":          "hello",
@@ -212,7 +192,7 @@ func FuzzProblems(f *testing.F) {
 			return
 		}
 		checkNames(t, name)
-		if timeout < 0 || workload.RepoName(one) == workload.RepoName(two) {
+		if timeout < 0 || (&v1alpha1.Repo{URL: one}).Name() == (&v1alpha1.Repo{URL: two}).Name() {
 			t.Errorf("timeout %d and the repositories %q and %q are no problem", timeout, one, two)
 		}
 	})

@@ -50,7 +50,7 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if err = install(ctx); err == nil {
 		code = m.Run()
 	}
-	ending, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if downErr := cluster.Down(ending); downErr != nil {
 		return 1, downErr

@@ -181,11 +181,15 @@ func checkContainer(t *testing.T, s *session) {
 		switch {
 		case v.PersistentVolumeClaim != nil:
 			volumes[v.Name] = v.PersistentVolumeClaim.ClaimName
-		case v.Secret != nil:
-			volumes[v.Name] = fmt.Sprint(v.Secret.SecretName, v.Secret.Items)
+		case v.Projected != nil:
+			for _, source := range v.Projected.Sources {
+				if source.Secret != nil {
+					volumes[v.Name] += fmt.Sprint(source.Secret.Name, source.Secret.Items)
+				}
+			}
 		}
 	}
-	if volumes["workspace"] != "ambient-workspace-"+s.name || !strings.Contains(volumes["runner-token"], "k8s-token bot-token") {
+	if volumes["workspace"] != "ambient-workspace-"+s.name || !strings.HasPrefix(volumes["runner-token"], "ambient-runner-token-"+s.name+"[{k8s-token bot-token") {
 		t.Errorf("volumes are %v", volumes)
 	}
 	if *pod.AutomountServiceAccountToken || pod.ServiceAccountName != "ambient-session-"+s.name {

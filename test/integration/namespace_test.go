@@ -109,10 +109,16 @@ func TestCase17DefaultSettings(t *testing.T) {
 			return ready(s)
 		})
 		for kind, object := range projectObjects() {
-			p.get(object.GetName(), object)
-			if controller := metav1.GetControllerOf(object); controller == nil || controller.UID != again.UID {
-				t.Errorf("%s: the %s belongs to %v, want the new settings", how, kind, object.GetOwnerReferences())
-			}
+			// The garbage collector may have been quicker.
+			p.eventually(fmt.Sprintf("%s: the %s belongs to the new settings", how, kind), func() error {
+				if err := suite.admin.Get(p.ctx, p.key(object.GetName()), object); err != nil {
+					return err
+				}
+				if controller := metav1.GetControllerOf(object); controller == nil || controller.UID != again.UID {
+					return fmt.Errorf("it belongs to %v", object.GetOwnerReferences())
+				}
+				return nil
+			})
 		}
 	}
 	p.settles(time.Second)
@@ -341,7 +347,7 @@ func admits(t *testing.T, peers []networkingv1.NetworkPolicyPeer, namespace map[
 // TestProjectsByLegacyWatch: the other event source keeps projects in place as well. (Cases 17, 24,
 // 28, 30.)
 func TestProjectsByLegacyWatch(t *testing.T) {
-	p := emptyProject(t, alone(t, map[string]string{"BACKEND_NAMESPACE": "platform"}, "--legacy-watch"), nil)
+	p := emptyProject(t, alone(t, map[string]string{"BACKEND_NAMESPACE": "platform", "DEFAULT_INACTIVITY_TIMEOUT": "0"}, "--legacy-watch"), nil)
 	p.create(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "ambient-default-limits"}})
 	p.label(v1alpha1.LabelManaged, "true")
 	p.giveAccess("team", "edit")
@@ -364,7 +370,9 @@ func TestProjectsByLegacyWatch(t *testing.T) {
 	}
 	p.delete(p.settingsObject())
 	p.has("team", "")
-	p.settings("are made again", ready)
+	if s := p.settings("are made again", ready); s.Spec.InactivityTimeoutSeconds == nil || *s.Spec.InactivityTimeoutSeconds != 0 {
+		t.Errorf("inactivityTimeoutSeconds is %v, the operator's default is 0", s.Spec.InactivityTimeoutSeconds)
+	}
 	p.label(v1alpha1.LabelManaged, "")
 	p.settings("are no longer served", readyFor(metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotManaged))
 	p.settles(time.Second)

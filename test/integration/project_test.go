@@ -19,7 +19,7 @@ import (
 
 // patience is how long a test waits for what must happen. It is much longer than it takes, for
 // machines that are busy with other things as well.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // project is a namespace with what a project must hold.
 type project struct {

@@ -103,7 +103,8 @@ func TestCase63CountersUnderRefusals(t *testing.T) {
 		if request.Method == http.MethodGet || rand.IntN(10) >= 3 {
 			return nil
 		}
-		if name, found := strings.CutSuffix(request.URL.Path, "/status"); found && rand.IntN(2) == 0 {
+		name, found := strings.CutSuffix(request.URL.Path, "/status")
+		if found && rand.IntN(2) == 0 {
 			// Somebody else was quicker: the API server answers with a conflict.
 			object := &v1alpha1.AgenticSession{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: path.Base(name)}}
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, rand.Int())
@@ -111,6 +112,9 @@ func TestCase63CountersUnderRefusals(t *testing.T) {
 				t.Errorf("touching session %s: %v", object.Name, err)
 			}
 			return nil
+		}
+		if request.Method == http.MethodPatch && (found || !strings.Contains(name, "/agenticsessions/")) && rand.IntN(2) == 0 {
+			return refusal(request, http.StatusConflict, metav1.StatusReasonConflict)
 		}
 		return refusal(request, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	})

@@ -237,17 +237,18 @@ func (s *session) does(script string) {
 	s.patch(s.pod(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, scriptAnnotation, script))
 }
 
-// settles waits until the operator has written nothing about the project for a while, then
-// checks that it stays so for a while.
+// settles waits until the operator has done what it does after the end of a run and has written
+// nothing about the project for a while, then checks that it stays so.
 func (p *project) settles(quiet time.Duration) {
 	p.t.Helper()
+	p.eventually("what belongs to ended runs is given back", p.givenBack)
 	last := -1
 	since := time.Now()
 	p.eventually("the operator stops writing", func() error {
 		if n := len(p.operator.gate.written(p.name)); n != last {
 			last, since = n, time.Now()
 		}
-		if time.Since(since) < 3*time.Second {
+		if time.Since(since) < 2*time.Second {
 			return fmt.Errorf("it wrote %d times so far", last)
 		}
 		return nil
@@ -256,6 +257,33 @@ func (p *project) settles(quiet time.Duration) {
 	if writes := p.operator.gate.written(p.name); len(writes) != last {
 		p.t.Errorf("the operator went on writing after all had settled: %v", writes[last:])
 	}
+}
+
+// givenBack complains while an ended session has its token or identity, or a finished Job without
+// a TTL.
+func (p *project) givenBack() error {
+	sessions := sessionList()
+	if err := suite.admin.List(p.ctx, sessions, client.InNamespace(p.name)); err != nil {
+		return err
+	}
+	for i := range sessions.Items {
+		s := &sessions.Items[i]
+		if !s.Status.Phase.Terminal() || condition(s, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonNameCollision {
+			continue
+		}
+		if err := p.absent("ambient-runner-token-"+s.Name, &corev1.Secret{}); err != nil {
+			return err
+		}
+		if err := p.absent("ambient-session-"+s.Name, &corev1.ServiceAccount{}); err != nil {
+			return err
+		}
+		for _, job := range remaining(suite.recorder.jobsOf(p.key(s.Name))) {
+			if job.Spec.TTLSecondsAfterFinished == nil {
+				return fmt.Errorf("Job %s has no TTL", job.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // remove deletes the session.

@@ -98,14 +98,14 @@ func (p *Process) Stop() error {
 }
 
 // freeAddresses finds addresses of this machine on which nobody listens.
-func freeAddresses(n int) ([]string, error) {
-	var addresses []string
+func freeAddresses(n int) (addresses []string, err error) {
 	for range n {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
-		defer listener.Close()
+		// Closed only at the end, so that each is another.
+		defer func() { err = errors.Join(err, listener.Close()) }()
 		addresses = append(addresses, listener.Addr().String())
 	}
 	return addresses, nil

@@ -1,0 +1,68 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// TestCase18Idle: an idle session is stopped after the time that the session, else its project,
+// else the operator says; 0 is off, and activity puts the end off.
+func TestCase18Idle(t *testing.T) {
+	p := share(t)
+	project := &v1alpha1.ProjectSettings{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "projectsettings"},
+		Spec:       v1alpha1.ProjectSettingsSpec{GroupAccess: []v1alpha1.GroupAccess{}, InactivityTimeoutSeconds: ptr(int64(0))},
+	}
+	p.create(project)
+	idle := func(seconds int64) edit {
+		return func(s *v1alpha1.AgenticSession) { s.Spec.InactivityTimeout = &seconds }
+	}
+	own := p.session("own", "hang", timeout(0), idle(3))
+	off := p.session("off", "hang", timeout(0), idle(0))
+	projects := p.session("projects", "hang", timeout(0))
+	for _, s := range []*session{off, projects} {
+		s.reaches(running)
+	}
+	object := own.tells(stopped, v1alpha1.ReasonInactivityTimeout)
+	if object.Status.StoppedReason != v1alpha1.StoppedByInactivity {
+		t.Errorf("stoppedReason is %q", object.Status.StoppedReason)
+	}
+	if ran := object.Status.CompletionTime.Sub(object.Status.StartTime.Time); ran < 3*time.Second {
+		t.Errorf("stopped after %s", ran)
+	}
+	own.expectHistory(pending, creating, running, stopping, stopped)
+
+	p.patch(project, `{"spec":{"inactivityTimeoutSeconds":2}}`)
+	projects.tells(stopped, v1alpha1.ReasonInactivityTimeout)
+
+	active := p.session("active", "hang", timeout(0), idle(10))
+	active.reaches(running)
+	for range 6 {
+		status := fmt.Sprintf(`{"status":{"lastActivityTime":%q}}`, time.Now().UTC().Format(time.RFC3339))
+		if err := suite.admin.Status().Patch(p.ctx, active.object(), client.RawPatch("application/merge-patch+json", []byte(status))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2500 * time.Millisecond)
+	}
+	active.tells(stopped, v1alpha1.ReasonInactivityTimeout)
+	for _, v := range suite.recorder.versions(active.uid) {
+		if v.object.Status.Phase != stopping {
+			continue
+		}
+		// The time of the activity has whole seconds.
+		if idle := v.at.Sub(v.object.Status.LastActivityTime.Time); idle < 10*time.Second {
+			t.Errorf("stopped %s after the last activity", idle)
+		}
+		break
+	}
+	if err := off.phaseIs(running); err != nil {
+		t.Error(errors.Join(errors.New("a session without a limit was stopped"), err))
+	}
+}
