@@ -76,7 +76,7 @@ var runners = &http.Client{
 }
 
 // post makes one call. The error says what the runner answered, never the token.
-func post(ctx context.Context, base, token string, call *session.Call) error {
+func post(ctx context.Context, base, token string, call *session.Call) (err error) {
 	body, err := json.Marshal(call.Body)
 	if err != nil {
 		return fmt.Errorf("encoding the call: %w", err)

@@ -23,7 +23,7 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	set(v1alpha1.ConditionReady, is(d.To == v1alpha1.PhaseRunning && sound(w)), d.Reason, d.Message)
 	setEnd(set, d)
 	set(workspaceReady(w))
-	setEdits(set, w, d)
+	setEdits(set, w, d, status)
 	switch d.To {
 	case v1alpha1.PhaseCreating, v1alpha1.PhaseRunning:
 		set(secretsReady(w))

@@ -46,12 +46,21 @@ const (
 )
 
 // RunSpec is a digest of what of a session's spec a run takes over only at its start. The rest
-// reaches a running runner by calls, or is the operator's own business.
+// reaches a running runner by calls, or is the operator's own business. The fields are named one by
+// one, so that a field of a later version does not make every run of today look outdated.
 func RunSpec(s *v1alpha1.AgenticSession) string {
-	spec := s.Spec.DeepCopy()
-	spec.Repos, spec.ActiveWorkflow = nil, nil
-	spec.InactivityTimeout, spec.DisplayName = nil, ""
-	data, err := json.Marshal(spec)
+	var pushed []string
+	for i := range s.Spec.Repos {
+		if s.Spec.Repos[i].AutoPush {
+			pushed = append(pushed, s.Spec.Repos[i].Name())
+		}
+	}
+	slices.Sort(pushed)
+	spec := &s.Spec
+	data, err := json.Marshal([]any{
+		spec.InitialPrompt, spec.UserContext, spec.LLMSettings, spec.Timeout, spec.StopOnRunFinished,
+		spec.Interactive, spec.EnvironmentVariables, spec.MCPServers, pushed,
+	})
 	if err != nil {
 		return ""
 	}
@@ -68,14 +77,14 @@ func (w *World) Calls() []Call {
 	var calls []Call
 	known := w.Session.Status.ReconciledRepos
 	for i := range known {
-		if !slices.ContainsFunc(w.Session.Spec.Repos, func(r v1alpha1.Repo) bool { return r.Name() == known[i].Name }) {
+		if !wanted(w.Session.Spec.Repos, known[i].Name) {
 			repo := &v1alpha1.Repo{URL: known[i].URL, Branch: known[i].Branch}
 			calls = append(calls, Call{Path: pathRemoveRepo, Repo: repo, Body: map[string]string{"name": known[i].Name}})
 		}
 	}
 	for i := range w.Session.Spec.Repos {
 		repo := &w.Session.Spec.Repos[i]
-		if has := findRepo(known, repo.Name()); has == nil || has.URL != repo.URL || has.Branch != repo.Branch || has.Status != repoReady {
+		if !sameRepo(findRepo(known, repo.Name()), repo) {
 			calls = append(calls, Call{Path: pathAddRepo, Repo: repo, Body: map[string]string{"url": repo.URL, "branch": repo.Branch, "name": repo.Name()}})
 		}
 	}
@@ -160,27 +169,81 @@ func settleRepo(status *v1alpha1.AgenticSessionStatus, result *CallResult, now *
 }
 
 // setEdits sets the conditions about edits of the spec during a run.
-func setEdits(set setter, w *World, d Decision) {
-	repos, workflow := w.refusals()
-	setEdit(set, v1alpha1.ConditionReposReconciled, repos, "the runner has the repositories of the spec")
-	setEdit(set, v1alpha1.ConditionWorkflowReconciled, workflow, "the runner has the workflow of the spec")
+func setEdits(set setter, w *World, d Decision, status *v1alpha1.AgenticSessionStatus) {
+	repos := edit{kind: v1alpha1.ConditionReposReconciled, fine: "the runner has the repositories of the spec"}
+	workflow := edit{kind: v1alpha1.ConditionWorkflowReconciled, fine: "the runner has the workflow of the spec"}
+	if d.To == v1alpha1.PhaseRunning {
+		repos.waits = strings.Join(untold(w.Session.Spec.Repos, status.ReconciledRepos), ", ")
+		if want := w.Session.Spec.ActiveWorkflow; want != nil && !sameWorkflow(status.ReconciledWorkflow, want) {
+			workflow.waits = want.GitURL
+		}
+		repos.refused, workflow.refused = w.refusals()
+	}
+	repos.set(set, w)
+	workflow.set(set, w)
 	live := d.To == v1alpha1.PhaseCreating || d.To == v1alpha1.PhaseRunning
-	switch refused := errors.Join(repos, workflow); {
-	case live && refused != nil:
-		setEdit(set, v1alpha1.ConditionReconciled, refused, "")
+	all := edit{kind: v1alpha1.ConditionReconciled, fine: "no edit of the spec waits for the session to be started again"}
+	switch {
+	case repos.waits != "":
+		all.waits, all.refused = repos.waits, repos.refused
+	case workflow.waits != "":
+		all.waits, all.refused = workflow.waits, workflow.refused
 	case live && w.outdated() != "":
-		set(v1alpha1.ConditionReconciled, metav1.ConditionFalse, v1alpha1.ReasonSpecChanged, w.outdated())
+		set(all.kind, metav1.ConditionFalse, v1alpha1.ReasonSpecChanged, w.outdated())
+		return
+	}
+	all.set(set, w)
+}
+
+// edit is what is to be said of one kind of edit.
+type edit struct {
+	kind string
+	// fine is what is said when nothing waits.
+	fine string
+	// waits names what the runner has not taken over; empty for nothing.
+	waits string
+	// refused is what the runner answered in this pass.
+	refused error
+}
+
+// set says that an edit waits, with the runner's last answer where it refused. A pass that does not
+// ask the runner leaves that answer as it is.
+func (e *edit) set(set setter, w *World) {
+	known := find(w.Session.Status.Conditions, e.kind)
+	switch {
+	case e.waits == "":
+		set(e.kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, e.fine)
+	case e.refused != nil:
+		set(e.kind, metav1.ConditionFalse, v1alpha1.ReasonRunnerCallFailed, strings.ReplaceAll(e.refused.Error(), "\n", "; "))
+	case len(w.Told) == 0 && known != nil && known.Reason == v1alpha1.ReasonRunnerCallFailed:
+		set(e.kind, known.Status, known.Reason, known.Message)
 	default:
-		setEdit(set, v1alpha1.ConditionReconciled, nil, "no edit of the spec waits for the session to be started again")
+		set(e.kind, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "the runner has not taken over yet: "+e.waits)
 	}
 }
 
-func setEdit(set setter, kind string, refused error, fine string) {
-	if refused != nil {
-		set(kind, metav1.ConditionFalse, v1alpha1.ReasonRunnerCallFailed, strings.ReplaceAll(refused.Error(), "\n", "; "))
-		return
+// untold names the repositories of which spec and runner differ.
+func untold(wants []v1alpha1.Repo, known []v1alpha1.ReconciledRepo) []string {
+	var names []string
+	for i := range wants {
+		if !sameRepo(findRepo(known, wants[i].Name()), &wants[i]) {
+			names = append(names, wants[i].URL)
+		}
 	}
-	set(kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, fine)
+	for i := range known {
+		if !wanted(wants, known[i].Name) {
+			names = append(names, known[i].URL+" (to be removed)")
+		}
+	}
+	return names
+}
+
+func wanted(wants []v1alpha1.Repo, name string) bool {
+	return slices.ContainsFunc(wants, func(r v1alpha1.Repo) bool { return r.Name() == name })
+}
+
+func sameRepo(has *v1alpha1.ReconciledRepo, want *v1alpha1.Repo) bool {
+	return has != nil && has.URL == want.URL && has.Branch == want.Branch && has.Status == repoReady
 }
 
 // refusals are the errors of the calls of this pass.
