@@ -87,6 +87,7 @@ func (r *AgenticSessionReconciler) observeProject(ctx context.Context, o *seen) 
 		ImagePullPolicy:  r.Config.ImagePullPolicy,
 		FSGroup:          r.Config.FSGroup,
 		Vertex:           r.Config.Vertex,
+		Tracing:          r.Config.Tracing,
 		Proxy:            r.Config.Proxy,
 	}}
 	return nil
@@ -179,7 +180,11 @@ func (r *AgenticSessionReconciler) observePrerequisites(ctx context.Context, o *
 			return err
 		}
 		if !found {
-			o.world.Missing = append(o.world.Missing, fmt.Sprintf("Secret %q with %s is missing in namespace %s: create it, for instance with kubectl -n %s create secret generic %s --from-literal=ANTHROPIC_API_KEY=...; the session then goes on", name, holds, namespace, namespace, name))
+			missing, err := r.missingSecret(ctx, namespace, name, holds)
+			if err != nil {
+				return err
+			}
+			o.world.Missing = append(o.world.Missing, missing)
 		}
 	}
 	if len(o.world.Missing) == 0 {

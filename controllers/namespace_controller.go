@@ -39,7 +39,7 @@ func (r *NamespaceReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	r.Client = from.client
-	table := watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{})
+	table := watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{}, &SharedSecretReconciler{})
 	return control(mgr, "namespace", r.Config, from.sources(table, func(w watched) mapping { return w.namespaces }), r)
 }
 

@@ -60,7 +60,7 @@ func (r *ProjectSettingsReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	r.Client, r.Live = from.client, from.live
-	sources := from.sources(watches(&AgenticSessionReconciler{}, r), func(w watched) mapping { return w.projects })
+	sources := from.sources(watches(&AgenticSessionReconciler{}, r, &SharedSecretReconciler{}), func(w watched) mapping { return w.projects })
 	var registry source.Source
 	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
 		return err

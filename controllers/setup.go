@@ -42,7 +42,7 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 			return err
 		}
 	}
-	sources := from.sources(watches(r, &ProjectSettingsReconciler{}), func(w watched) mapping { return w.sessions })
+	sources := from.sources(watches(r, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}), func(w watched) mapping { return w.sessions })
 	var registry source.Source
 	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
 		return err

@@ -44,16 +44,16 @@ type watched struct {
 	namespace string
 	// strip drops what is never read, to keep caches small.
 	strip func(any) (any, error)
-	// sessions, projects and namespaces are what changes of the kind wake; nil where the kind does
-	// not concern them.
-	sessions, projects, namespaces mapping
+	// sessions, projects, namespaces and copies (of shared Secrets) are what changes of the kind
+	// wake; nil where the kind does not concern them.
+	sessions, projects, namespaces, copies mapping
 }
 
 // mapping maps an object to what it concerns.
 type mapping func(context.Context, client.Object) []reconcile.Request
 
 // watches lists every kind that the operator depends on.
-func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler) []watched {
+func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler, c *SharedSecretReconciler) []watched {
 	session, err := labels.NewRequirement(v1alpha1.LabelSession, "exists", nil)
 	selector := labels.NewSelector()
 	if err == nil {
@@ -64,7 +64,7 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler) []watche
 	refused := fields.Set{"involvedObject.kind": "Job", "reason": reasonFailedCreate}.AsSelector()
 	trustedCA := fields.OneTermEqualSelector("metadata.name", workload.TrustedCAConfigMap)
 	return []watched{
-		{object: &v1alpha1.AgenticSession{}, list: &v1alpha1.AgenticSessionList{}, sessions: itself},
+		{object: &v1alpha1.AgenticSession{}, list: &v1alpha1.AgenticSessionList{}, sessions: itself, copies: c.bySession},
 		{object: &batchv1.Job{}, list: &batchv1.JobList{}, labels: selector, strip: stripJob, sessions: byLabel},
 		{object: &corev1.Pod{}, list: &corev1.PodList{}, labels: selector, strip: stripPod, sessions: byLabel},
 		{object: &corev1.Service{}, list: &corev1.ServiceList{}, labels: selector, sessions: byLabel},
@@ -74,11 +74,11 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler) []watche
 		{object: &rbacv1.RoleBinding{}, list: &rbacv1.RoleBindingList{}, labels: ours, sessions: byLabel, projects: ofProject},
 		{object: &corev1.LimitRange{}, list: &corev1.LimitRangeList{}, labels: ours, projects: ofProject},
 		{object: &networkingv1.NetworkPolicy{}, list: &networkingv1.NetworkPolicyList{}, labels: ours, projects: ofProject},
-		{object: partial("v1", "Secret"), list: partialList("v1", "SecretList"), strip: stripMetadata, sessions: r.bySecret},
+		{object: partial("v1", "Secret"), list: partialList("v1", "SecretList"), strip: stripMetadata, sessions: r.bySecret, copies: c.bySecret},
 		{object: partial("v1", "ConfigMap"), list: partialList("v1", "ConfigMapList"), fields: trustedCA, strip: stripMetadata, sessions: nobody},
-		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), labels: managed, strip: stripMetadata, sessions: r.byNamespace, projects: p.inNamespace, namespaces: itself},
+		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), labels: managed, strip: stripMetadata, sessions: r.byNamespace, projects: p.inNamespace, namespaces: itself, copies: c.byNamespace},
 		{object: &corev1.Event{}, list: &corev1.EventList{}, fields: refused, strip: stripEvent, sessions: byEvent},
-		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject, projects: itself, namespaces: itsNamespace},
+		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject, projects: itself, namespaces: itsNamespace, copies: c.byProject},
 	}
 }
 
@@ -99,7 +99,7 @@ func CacheOptions() cache.Options {
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: true,
 	}
-	for _, w := range watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{}) {
+	for _, w := range watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}) {
 		by := cache.ByObject{Label: w.labels, Field: w.fields, Transform: cache.TransformStripManagedFields()}
 		if w.strip != nil {
 			by.Transform = w.strip
@@ -250,7 +250,12 @@ func stripMetadata(object any) (any, error) {
 	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
 		m.ManagedFields = nil
 		if m.Labels[v1alpha1.LabelSession] == "" {
+			// Annotations of others may hold anything, a whole Secret for instance.
+			origin := m.Annotations[v1alpha1.AnnotationCopiedFrom]
 			m.Annotations = nil
+			if origin != "" {
+				m.Annotations = map[string]string{v1alpha1.AnnotationCopiedFrom: origin}
+			}
 			m.OwnerReferences = nil
 		}
 	}

@@ -59,6 +59,9 @@ const (
 	// AnnotationGroup is on the RoleBinding of a group: the group's name as in groupAccess, which the
 	// RoleBinding's own name cannot spell; ours.
 	AnnotationGroup = "ambient-code.io/group"
+	// AnnotationCopiedFrom is on a Secret that was copied from the operator's namespace: namespace
+	// and name of the source. The platform's operator writes it as well.
+	AnnotationCopiedFrom = "vteam.ambient-code/copied-from"
 	// AnnotationRunnersManageSessions, on ProjectSettings, lets agents change other sessions.
 	AnnotationRunnersManageSessions = "ambient-code.io/runners-manage-sessions"
 
@@ -124,6 +127,7 @@ var Keys = []Key{
 	{AnnotationSessionUID, "every object of a session", "operator", "operator", "UID of the session"},
 	{AnnotationRunnersManageSessions, "ProjectSettings", "user", "operator", "true: agents of the project may change all its sessions"},
 	{AnnotationGroup, "RoleBinding of a group", "operator", "operator, people", "name of the group as in groupAccess"},
+	{AnnotationCopiedFrom, "Secret", "operator", "operator, people", "namespace and name of the Secret that this one is a copy of"},
 	{LabelManaged, "Namespace", "user, backend", "operator", "true: sessions in the namespace are run and the project's objects are kept in place"},
 	{LabelSession, "every object of a session", "operator", "operator, backend", "name of the session"},
 	{LabelApp, "Pod, Secret", "operator", "operator, backend", "ambient-code-runner or ambient-runner-token"},

@@ -20,7 +20,7 @@ var why = map[string]string{
 	"core/namespaces":                           "serves only namespaces that are labelled as managed",
 	"core/persistentvolumeclaims":               "makes the workspace of a session",
 	"core/pods":                                 "reads how a run goes; removes pods that lost their Job",
-	"core/secrets":                              "makes the token Secret of a session; sees whether the project's runner Secret is there and which keys it has",
+	"core/secrets":                              "makes the token Secret of a session; sees whether the project's runner Secret is there and which keys it has; keeps copies of its own shared Secrets in projects",
 	"core/serviceaccounts":                      "makes the identity of a runner, and takes it back when the run ends; makes the identity of schedules",
 	"core/serviceaccounts/token":                "mints the token of a runner",
 	"core/services":                             "makes the network address of a runner",

@@ -46,7 +46,22 @@ type Config struct {
 	// TokenLifetime is asked for when a runner's token is minted; the server may give another.
 	TokenLifetime time.Duration
 	Vertex        workload.Vertex
+	Tracing       workload.Tracing
 	Proxy         []corev1.EnvVar
+}
+
+// SharedSecrets names the Secrets of the operator's namespace that every project is to have.
+func (c *Config) SharedSecrets() []string {
+	var names []string
+	add := func(asked bool, name string) {
+		if asked {
+			names = append(names, name)
+		}
+	}
+	add(c.Vertex.Enabled, workload.VertexSecret)
+	add(c.Tracing.Langfuse, workload.LangfuseSecret)
+	add(c.Tracing.MLflow, workload.MLflowSecret)
+	return names
 }
 
 // Load reads flags from args and variables through getenv. The error names every value that

@@ -5,9 +5,12 @@ import (
 	"flag"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
 // Setting is one thing the operator can be told.
@@ -80,6 +83,10 @@ var Settings = []Setting{
 		set: func(c *Config, v string) error { c.Vertex.ProjectID = v; return nil }},
 	{Env: "GOOGLE_APPLICATION_CREDENTIALS", Meaning: "path of the Vertex AI credentials inside the runner's container",
 		set: func(c *Config, v string) error { c.Vertex.Credentials = v; return nil }},
+	{Env: "LANGFUSE_ENABLED", Default: "false", Meaning: "runners report to Langfuse, with Secret " + workload.LangfuseSecret + " of the operator's namespace; on unless it is empty, 0 or false",
+		set: func(c *Config, v string) error { c.Tracing.Langfuse = asked(v); return nil }},
+	{Env: "MLFLOW_TRACING_ENABLED", Default: "false", Meaning: "runners report to MLflow, with Secret " + workload.MLflowSecret + " of the operator's namespace; on unless it is empty, 0 or false",
+		set: func(c *Config, v string) error { c.Tracing.MLflow = asked(v); return nil }},
 	{Env: "HTTP_PROXY", Meaning: "handed to runners", set: proxy("HTTP_PROXY")},
 	{Env: "HTTPS_PROXY", Meaning: "handed to runners", set: proxy("HTTPS_PROXY")},
 	{Env: "NO_PROXY", Meaning: "handed to runners", set: proxy("NO_PROXY")},
@@ -118,6 +125,14 @@ func boolean(v string) (bool, error) {
 		return false, errBoolean
 	}
 	return b, nil
+}
+
+// asked reads a switch as the platform reads it: on unless it says no. Its value comes out of a
+// Secret, so nothing that is wrong with it may be told with the value.
+func asked(v string) bool {
+	word := strings.TrimSpace(v)
+	on, err := strconv.ParseBool(word)
+	return on || err != nil && word != ""
 }
 
 func setPullPolicy(c *Config, v string) error {

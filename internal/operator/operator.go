@@ -103,6 +103,10 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 	if err := namespaces.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	shared := &controllers.SharedSecretReconciler{Config: settings}
+	if err := shared.SetupWithManager(mgr); err != nil {
+		return err
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
 	}

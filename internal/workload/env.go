@@ -29,7 +29,7 @@ const parentSession = "PARENT_SESSION_ID"
 // of the same name in its place; the type's never does, as it would undo what the session or the
 // operator says. So no name stands twice.
 func (p *Plan) environment() []corev1.EnvVar {
-	env := p.withTypes(slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.Operator.Proxy))
+	env := p.withTypes(slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.tracing(), p.Operator.Proxy))
 	own := p.own()
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		env = override(env, name, own[name])
@@ -66,10 +66,13 @@ func unlessSet(env []corev1.EnvVar, variable corev1.EnvVar) []corev1.EnvVar {
 	return append(env, variable)
 }
 
+// override sets a variable, unless its value comes from a Secret.
 func override(env []corev1.EnvVar, name, value string) []corev1.EnvVar {
 	for i := range env {
 		if env[i].Name == name {
-			env[i] = literal(name, value)
+			if env[i].ValueFrom == nil {
+				env[i] = literal(name, value)
+			}
 			return env
 		}
 	}

@@ -48,6 +48,7 @@ type Operator struct {
 	// JobDeadline is the Job's activeDeadlineSeconds; 0 means none.
 	JobDeadline int64
 	Vertex      Vertex
+	Tracing     Tracing
 	// Proxy holds the proxy variables that are handed on.
 	Proxy []corev1.EnvVar
 }

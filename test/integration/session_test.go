@@ -57,6 +57,12 @@ func timeout(seconds int64) edit {
 	return func(s *v1alpha1.AgenticSession) { s.Spec.Timeout = &seconds }
 }
 
+func environment(name, value string) edit {
+	return func(s *v1alpha1.AgenticSession) {
+		s.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{name: v1alpha1.EnvironmentValue(value)}
+	}
+}
+
 func asked(phase string) edit {
 	return func(s *v1alpha1.AgenticSession) {
 		s.Annotations = map[string]string{v1alpha1.AnnotationDesiredPhase: phase}
