@@ -33,7 +33,9 @@ type AgenticSessionReconciler struct {
 	// Client reads from caches, or from the API server under --legacy-watch, and writes.
 	Client client.Client
 	// Live reads from the API server; only where the cache may not be believed.
-	Live    client.Reader
+	Live client.Reader
+	// Own reads the registry of runner types in the operator's own namespace.
+	Own     client.Reader
 	Config  *config.Config
 	Metrics *metrics.Set
 	Events  events.EventRecorder

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,6 +52,9 @@ func (r *AgenticSessionReconciler) blocked(o *seen, err error) {
 // provide ensures all that a run needs, and in Creating its Job, once everything that the Job
 // refers to is there.
 func (r *AgenticSessionReconciler) provide(ctx context.Context, o *seen) error {
+	if o.blocked != nil {
+		return o.blocked
+	}
 	apply, introduced := r.applier(), o.world.Session
 	err := together(
 		func() (err error) {
@@ -68,7 +72,11 @@ func (r *AgenticSessionReconciler) provide(ctx context.Context, o *seen) error {
 			o.objects.roleBinding, err = ensure(ctx, apply, o.plan.RoleBinding(), o.objects.roleBinding)
 			return err
 		},
+		func() error { return r.ensureStorage(ctx, o) },
 		func() (err error) {
+			if o.plan.Volumeless() != "" {
+				return nil
+			}
 			o.objects.workspace, err = ensure(ctx, apply, o.plan.Workspace(), o.objects.workspace)
 			return err
 		},
@@ -131,7 +139,8 @@ func (o *seen) absent() []string {
 	add(o.objects.serviceAccount == nil, "ServiceAccount", workload.ServiceAccountName(name))
 	add(o.objects.role == nil, "Role", workload.RoleName(name))
 	add(o.objects.roleBinding == nil, "RoleBinding", workload.RoleBindingName(name))
-	add(o.objects.workspace == nil, "PersistentVolumeClaim", workload.WorkspaceName(name))
+	add(o.plan.Storage.Shared && o.objects.storage == nil, "Secret", workload.StorageSecretName(name))
+	add(o.plan.Volumeless() == "" && o.objects.workspace == nil, "PersistentVolumeClaim", workload.WorkspaceName(name))
 	add(o.objects.service == nil, "Service", workload.ServiceName(name))
 	add(o.world.Token == nil, "Secret", workload.TokenSecretName(name))
 	return names
@@ -196,21 +205,18 @@ func (r *AgenticSessionReconciler) changeJob(ctx context.Context, o *seen, desir
 }
 
 // secretKeys are the names of the variables that come from the project's Secrets. They are read
-// only for a session that sets variables itself, as those may not override them.
+// only where the session or its type sets variables, as those may not override them.
 func (r *AgenticSessionReconciler) secretKeys(ctx context.Context, o *seen) ([]string, error) {
-	if len(o.world.Session.Spec.EnvironmentVariables) == 0 {
+	if len(o.world.Session.Spec.EnvironmentVariables) == 0 && len(o.plan.Runtime.Env) == 0 {
 		return nil, nil
 	}
 	var keys []string
 	for _, name := range []string{o.plan.RunnerSecret(), workload.IntegrationsSecret} {
-		secret := &corev1.Secret{}
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: o.world.Session.Namespace, Name: name}, secret)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading the names of the keys in Secret %s: %w", name, err)
+		data, err := r.secretData(ctx, o.world.Session.Namespace, name)
+		if err != nil {
+			return nil, err
 		}
-		for key := range secret.Data {
-			keys = append(keys, key)
-		}
+		keys = slices.AppendSeq(keys, maps.Keys(data))
 	}
 	return keys, nil
 }
@@ -249,8 +255,10 @@ func (r *AgenticSessionReconciler) force(ctx context.Context, o *seen) error {
 // release takes back the identity of an ended run: the token is refused from now on.
 func (r *AgenticSessionReconciler) release(ctx context.Context, o *seen) error {
 	var errs []error
-	if secret := o.objects.token; secret != nil && owned(secret, o.world.Session) {
-		errs = append(errs, r.applier().Remove(ctx, secret))
+	for _, secret := range []*metav1.PartialObjectMetadata{o.objects.token, o.objects.storage} {
+		if secret != nil && owned(secret, o.world.Session) {
+			errs = append(errs, r.applier().Remove(ctx, secret))
+		}
 	}
 	if account := o.objects.serviceAccount; account != nil && owned(account, o.world.Session) {
 		errs = append(errs, r.applier().Remove(ctx, account))

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/apply"
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
 	"github.com/ambient-code/agentic-operator/internal/session"
 	"github.com/ambient-code/agentic-operator/internal/workload"
@@ -28,6 +29,8 @@ type seen struct {
 	// jobs and orphans are the Jobs of the session, and those of its pods that no Job looks after.
 	jobs    []batchv1.Job
 	orphans []corev1.Pod
+	// blocked says why the objects of a run that is to begin cannot be made yet.
+	blocked *apply.Blocked
 }
 
 // objects are the session's objects besides its Job, nil where absent.
@@ -38,6 +41,8 @@ type objects struct {
 	workspace      *corev1.PersistentVolumeClaim
 	service        *corev1.Service
 	token          *metav1.PartialObjectMetadata
+	// storage is the copy of the credentials of the shared storage.
+	storage *metav1.PartialObjectMetadata
 }
 
 // observe reads all that a pass over the session needs, or fails.
@@ -45,7 +50,7 @@ func (r *AgenticSessionReconciler) observe(ctx context.Context, s *v1alpha1.Agen
 	o := &seen{}
 	o.world = session.World{Now: now, Session: s, Problems: workload.Problems(s)}
 	for _, read := range []func(context.Context, *seen) error{
-		r.observeProject, r.observeObjects, r.observeRuns, r.observePrerequisites,
+		r.observeProject, r.observeObjects, r.observeRuns, r.observeRuntime, r.observePrerequisites, r.observeStorage,
 	} {
 		if err := read(ctx, o); err != nil {
 			return nil, err
@@ -74,7 +79,11 @@ func (r *AgenticSessionReconciler) observeProject(ctx context.Context, o *seen) 
 	}
 	o.world.Policy = session.Policy{StartDeadline: r.Config.StartDeadline, Inactivity: r.inactivity(s, project)}
 	o.plan = workload.Plan{Session: s, Project: project, Runtime: runtimes.Default(r.Config.RunnerImage), Operator: workload.Operator{
+		Namespace:        r.Config.Namespace,
 		BackendNamespace: r.Config.BackendNamespace,
+		StateSyncUser:    r.Config.StateSyncUser,
+		S3Endpoint:       r.Config.S3Endpoint,
+		S3Bucket:         r.Config.S3Bucket,
 		ImagePullPolicy:  r.Config.ImagePullPolicy,
 		FSGroup:          r.Config.FSGroup,
 		Vertex:           r.Config.Vertex,
@@ -122,6 +131,9 @@ func (r *AgenticSessionReconciler) observeObjects(ctx context.Context, o *seen) 
 	if o.objects.token, err = read(ctx, r, key(workload.TokenSecretName(s.Name)), partial("v1", "Secret")); err != nil {
 		return err
 	}
+	if o.objects.storage, err = read(ctx, r, key(workload.StorageSecretName(s.Name)), partial("v1", "Secret")); err != nil {
+		return err
+	}
 	if o.objects.token == nil && o.tokenStored() {
 		// The cache of Secrets may lag behind our own write; minting again would be in vain.
 		secret := partial("v1", "Secret")
@@ -154,13 +166,12 @@ func (o *seen) refresh() {
 
 // observePrerequisites looks for what the project must hold before a run begins.
 func (r *AgenticSessionReconciler) observePrerequisites(ctx context.Context, o *seen) error {
-	phase := o.world.Phase()
-	if phase != v1alpha1.PhasePending && phase != v1alpha1.PhaseCreating {
+	if !o.beginning() {
 		return nil
 	}
 	namespace := o.world.Session.Namespace
 	required := map[string]string{o.plan.RunnerSecret(): "the runner's keys (ANTHROPIC_API_KEY and the like)"}
-	if r.Config.Vertex.Enabled {
+	if o.plan.UsesVertex() {
 		required = map[string]string{workload.VertexSecret: "the credentials of Vertex AI"}
 	}
 	for name, holds := range required {
@@ -175,6 +186,13 @@ func (r *AgenticSessionReconciler) observePrerequisites(ctx context.Context, o *
 			}
 			o.world.Missing = append(o.world.Missing, missing)
 		}
+	}
+	if len(o.world.Missing) == 0 {
+		lacking, err := r.missingKeys(ctx, o)
+		if err != nil {
+			return err
+		}
+		o.world.Missing = lacking
 	}
 	found, err := r.get(ctx, types.NamespacedName{Namespace: namespace, Name: workload.TrustedCAConfigMap}, partial("v1", "ConfigMap"))
 	o.plan.TrustedCA = found

@@ -97,5 +97,5 @@ func (p *plainWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 }
 
 func (p *plainWatch) options(raw *metav1.ListOptions) *client.ListOptions {
-	return &client.ListOptions{LabelSelector: p.kind.labels, FieldSelector: p.kind.fields, Raw: raw}
+	return &client.ListOptions{Namespace: p.kind.namespace, LabelSelector: p.kind.labels, FieldSelector: p.kind.fields, Raw: raw}
 }

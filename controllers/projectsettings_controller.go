@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/apply"
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/project"
-	"github.com/ambient-code/agentic-operator/internal/runtimes"
 )
 
 // secondLook is when an object of somebody else's that has a name of ours is looked at again:
@@ -33,7 +33,9 @@ type ProjectSettingsReconciler struct {
 	// Client reads from caches, or from the API server under --legacy-watch, and writes.
 	Client client.Client
 	// Live reads from the API server; only where the cache may not be believed.
-	Live   client.Reader
+	Live client.Reader
+	// Own reads the registry of runner types in the operator's own namespace.
+	Own    client.Reader
 	Config *config.Config
 	Clock  clock.PassiveClock
 }
@@ -59,7 +61,11 @@ func (r *ProjectSettingsReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	r.Client, r.Live = from.client, from.live
 	sources := from.sources(watches(&AgenticSessionReconciler{}, r, &SharedSecretReconciler{}), func(w watched) mapping { return w.projects })
-	return control(mgr, "projectsettings", r.Config, sources, r)
+	var registry source.Source
+	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
+		return err
+	}
+	return control(mgr, "projectsettings", r.Config, append(sources, registry), r)
 }
 
 // inNamespace wakes the settings of a namespace that is managed now, or no longer.
@@ -95,7 +101,10 @@ func (r *ProjectSettingsReconciler) Reconcile(ctx context.Context, request ctrl.
 	case !found || namespace.Labels[v1alpha1.LabelManaged] != "true":
 		outcome.Unserved = project.NotManaged()
 	default:
-		err = r.provide(ctx, r.plan(settings), outcome)
+		var plan *project.Plan
+		if plan, err = r.plan(ctx, settings); err == nil {
+			err = r.provide(ctx, plan, outcome)
+		}
 	}
 	if err != nil && apierrors.HasStatusCause(err, terminating) {
 		return ctrl.Result{}, nil
@@ -109,12 +118,13 @@ func (r *ProjectSettingsReconciler) Reconcile(ctx context.Context, request ctrl.
 	return ctrl.Result{}, nil
 }
 
-func (r *ProjectSettingsReconciler) plan(settings *v1alpha1.ProjectSettings) *project.Plan {
+func (r *ProjectSettingsReconciler) plan(ctx context.Context, settings *v1alpha1.ProjectSettings) (*project.Plan, error) {
+	ports, err := r.runnerPorts(ctx, settings.Namespace)
 	return &project.Plan{
 		Settings:    settings,
 		Callers:     []string{r.Config.BackendNamespace, r.Config.Namespace},
-		RunnerPorts: []int32{runtimes.Default(r.Config.RunnerImage).Port},
-	}
+		RunnerPorts: ports,
+	}, err
 }
 
 // provide makes the objects of a project be as the settings say. What one of them lacks keeps none

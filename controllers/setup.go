@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -42,7 +43,11 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 		}
 	}
 	sources := from.sources(watches(r, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}), func(w watched) mapping { return w.sessions })
-	return control(mgr, "agenticsession", r.Config, sources, r)
+	var registry source.Source
+	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
+		return err
+	}
+	return control(mgr, "agenticsession", r.Config, append(sources, registry), r)
 }
 
 // control adds a controller to the manager. All controllers retry and wait alike.
@@ -105,6 +110,35 @@ func (from *reading) sources(table []watched, column func(watched) mapping) []so
 	}
 	return sources
 }
+
+// apart reads and watches one kind in one namespace, beside what the table selects of that kind.
+func (from *reading) apart(mgr ctrl.Manager, kind watched, wakes mapping) (client.Reader, source.Source, error) {
+	if !from.cached {
+		return from.live, from.source(kind, wakes), nil
+	}
+	made, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:                  mgr.GetHTTPClient(),
+		Scheme:                      mgr.GetScheme(),
+		Mapper:                      mgr.GetRESTMapper(),
+		DefaultNamespaces:           map[string]cache.Config{kind.namespace: {FieldSelector: kind.fields}},
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: true,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a cache of one namespace: %w", err)
+	}
+	if err := mgr.Add(beside{made}); err != nil {
+		return nil, nil, fmt.Errorf("adding a cache of one namespace: %w", err)
+	}
+	return made, source.Kind(made, kind.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes))), nil
+}
+
+// beside is a cache that is started and filled together with the manager's own, on every replica:
+// the manager knows such a one by its method GetCache.
+type beside struct{ cache.Cache }
+
+// GetCache is for the manager.
+func (b beside) GetCache() cache.Cache { return b.Cache }
 
 // index lets a pass find the Jobs and pods of its session, and the Events about its Job, without
 // going through those of all others.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/project"
+	"github.com/ambient-code/agentic-operator/internal/runtimes"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
@@ -39,6 +40,8 @@ type watched struct {
 	// labels and fields select what is ours to see; nil selects all.
 	labels labels.Selector
 	fields fields.Selector
+	// namespace limits the watch; empty is all namespaces.
+	namespace string
 	// strip drops what is never read, to keep caches small.
 	strip func(any) (any, error)
 	// sessions, projects, namespaces and copies (of shared Secrets) are what changes of the kind
@@ -76,6 +79,15 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler, c *Share
 		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), labels: managed, strip: stripMetadata, sessions: r.byNamespace, projects: p.inNamespace, namespaces: itself, copies: c.byNamespace},
 		{object: &corev1.Event{}, list: &corev1.EventList{}, fields: refused, strip: stripEvent, sessions: byEvent},
 		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject, projects: itself, namespaces: itsNamespace, copies: c.byProject},
+	}
+}
+
+// registryWatch is for the registry of runner types. The shared cache selects ConfigMaps by another
+// name in all namespaces, and selectors know no "or": so this one has a cache of its own.
+func registryWatch(namespace string) watched {
+	return watched{
+		object: &corev1.ConfigMap{}, list: &corev1.ConfigMapList{}, namespace: namespace,
+		fields: fields.OneTermEqualSelector("metadata.name", runtimes.RegistryConfigMap),
 	}
 }
 
@@ -151,15 +163,27 @@ func (r *AgenticSessionReconciler) bySecret(ctx context.Context, object client.O
 	if requests := byLabel(ctx, object); requests != nil {
 		return requests
 	}
+	if object.GetNamespace() == r.Config.Namespace && object.GetName() == workload.SharedStorageSecret {
+		return r.inNamespace(ctx, metav1.NamespaceAll, underWay)
+	}
 	settings := &v1alpha1.ProjectSettings{}
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: projectSettingsName}
 	if err := r.Client.Get(ctx, key, settings); err != nil {
 		settings = nil
 	}
-	if name := object.GetName(); name != workload.RunnerSecret(settings) && name != workload.VertexSecret {
-		return nil
+	switch object.GetName() {
+	case workload.RunnerSecret(settings), workload.VertexSecret, workload.IntegrationsSecret:
+		return r.waiting(ctx, object.GetNamespace())
 	}
-	return r.waiting(ctx, object.GetNamespace())
+	return nil
+}
+
+// byRegistry wakes the sessions of all namespaces whose run has not begun: the others do not depend
+// on the registry.
+func (r *AgenticSessionReconciler) byRegistry(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.inNamespace(ctx, metav1.NamespaceAll, func(s *v1alpha1.AgenticSession) bool {
+		return yetToBegin(s) || s.Status.Phase == v1alpha1.PhaseCreating
+	})
 }
 
 func (r *AgenticSessionReconciler) byNamespace(ctx context.Context, object client.Object) []reconcile.Request {
@@ -168,16 +192,18 @@ func (r *AgenticSessionReconciler) byNamespace(ctx context.Context, object clien
 
 // waiting lists the sessions of a namespace that have not begun.
 func (r *AgenticSessionReconciler) waiting(ctx context.Context, namespace string) []reconcile.Request {
-	return r.inNamespace(ctx, namespace, func(s *v1alpha1.AgenticSession) bool {
-		return s.Status.Phase == "" || s.Status.Phase == v1alpha1.PhasePending
-	})
+	return r.inNamespace(ctx, namespace, yetToBegin)
 }
+
+func yetToBegin(s *v1alpha1.AgenticSession) bool {
+	return s.Status.Phase == "" || s.Status.Phase == v1alpha1.PhasePending
+}
+
+func underWay(s *v1alpha1.AgenticSession) bool { return !s.Status.Phase.Terminal() }
 
 // byProject wakes the sessions that a change of the settings can concern: those that are not over.
 func (r *AgenticSessionReconciler) byProject(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.inNamespace(ctx, object.GetNamespace(), func(s *v1alpha1.AgenticSession) bool {
-		return !s.Status.Phase.Terminal()
-	})
+	return r.inNamespace(ctx, object.GetNamespace(), underWay)
 }
 
 func (r *AgenticSessionReconciler) inNamespace(ctx context.Context, namespace string, wanted func(*v1alpha1.AgenticSession) bool) []reconcile.Request {
@@ -198,7 +224,7 @@ func (r *AgenticSessionReconciler) inNamespace(ctx context.Context, namespace st
 func stripPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
-		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds}
 	}
 	return object, nil
 }

@@ -41,6 +41,18 @@ const (
 	// AnnotationTokenDigest is on the token Secret: a digest of its content, by which a change of it
 	// is known; ours.
 	AnnotationTokenDigest = "ambient-code.io/token-digest"
+	// AnnotationRunnerType is on the Job: the id of the run's runner type; ours.
+	AnnotationRunnerType = "ambient-code.io/runner-type"
+	// AnnotationRunnerPort is on the Job: where the run's runner serves; ours.
+	AnnotationRunnerPort = "ambient-code.io/runner-port"
+	// AnnotationPersistence is on the Job: what keeps the workspace of the run; ours.
+	AnnotationPersistence = "ambient-code.io/persistence"
+	// AnnotationStorageShared is on the Job: "true" where the run's workspace is kept in the
+	// storage that all projects share; ours.
+	AnnotationStorageShared = "ambient-code.io/storage-shared"
+	// AnnotationSourceVersion is on a Secret that was copied from the operator's namespace: the
+	// resource version of what was copied; ours.
+	AnnotationSourceVersion = "ambient-code.io/source-version"
 	// AnnotationSessionUID is on every object of a session: the session's UID, so that the object
 	// is still known as the session's when its owner reference is taken off; ours.
 	AnnotationSessionUID = "ambient-code.io/session-uid"
@@ -107,6 +119,11 @@ var Keys = []Key{
 	{AnnotationRunRepos, "Job", "operator", "operator", "repositories the runner was started with"},
 	{AnnotationRunWorkflow, "Job", "operator", "operator", "workflow the runner was started with"},
 	{AnnotationTokenDigest, "Secret", "operator", "operator", "digest of the Secret's content"},
+	{AnnotationRunnerType, "Job", "operator", "people", "id of the run's runner type"},
+	{AnnotationRunnerPort, "Job", "operator", "operator", "port of the run's runner"},
+	{AnnotationPersistence, "Job", "operator", "operator", "none, pvc or s3: what keeps the run's workspace"},
+	{AnnotationStorageShared, "Job", "operator", "operator", "true: the run's workspace is kept in the storage that all projects share"},
+	{AnnotationSourceVersion, "Secret", "operator", "operator", "resource version of the Secret that it was copied from"},
 	{AnnotationSessionUID, "every object of a session", "operator", "operator", "UID of the session"},
 	{AnnotationRunnersManageSessions, "ProjectSettings", "user", "operator", "true: agents of the project may change all its sessions"},
 	{AnnotationGroup, "RoleBinding of a group", "operator", "operator, people", "name of the group as in groupAccess"},

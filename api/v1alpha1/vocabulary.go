@@ -92,7 +92,7 @@ type Word struct {
 // ConditionTypes lists the condition types of a session; all of them are set on every session.
 var ConditionTypes = []Word{
 	{ConditionReady, "the runner is up and reachable, and every object of the session is in place"},
-	{ConditionPVCReady, "the workspace volume claim exists; a claim that waits for its first pod counts"},
+	{ConditionPVCReady, "the workspace volume claim exists, or the runner type needs none; a claim that waits for its first pod counts"},
 	{ConditionSecretsReady, "the Secrets that the runner needs exist, its token included"},
 	{ConditionJobCreated, "the Job of the current run exists"},
 	{ConditionPodScheduled, "the runner pod has a node"},
@@ -144,6 +144,8 @@ const (
 	ReasonRunnerCallFailed      = "RunnerCallFailed"
 	ReasonTokenNotRenewed       = "TokenNotRenewed"
 	ReasonForcedStop            = "ForcedStop"
+	ReasonRegistryInvalid       = "RegistryInvalid"
+	ReasonNotNeeded             = "NotNeeded"
 )
 
 // Reasons lists every reason with its meaning.
@@ -164,6 +166,7 @@ var Reasons = []Word{
 	{ReasonInvalidSpec, "the spec or the name cannot be run; the message says what to change"},
 	{ReasonNameCollision, "an object that is not the session's has the name of one of its objects; it is left alone"},
 	{ReasonPrerequisiteMissing, "something the project must hold is missing, such as the runner Secret; the session goes on when it appears"},
+	{ReasonRegistryInvalid, "the registry of runner types cannot be read, or the entry of the session's type cannot be used; the session goes on when it is mended"},
 	{ReasonWaitingForPreviousRun, "the Job or a pod of the previous run is not gone yet"},
 	{ReasonNamespaceNotManaged, "the namespace does not have the label ambient-code.io/managed=true; no run is started"},
 	{ReasonNamespaceTerminating, "the namespace is being deleted; no run is started"},
@@ -185,5 +188,6 @@ var Reasons = []Word{
 	{ReasonRunnerCallFailed, "the runner did not take over an edit of the repositories or the workflow; it is asked again"},
 	{ReasonTokenNotRenewed, "the runner's token could not be minted or renewed; it is tried again"},
 	{ReasonForcedStop, "a pod was still there long after its grace period and is removed by force; its node may be lost"},
+	{ReasonNotNeeded, "the session's runner type keeps its workspace elsewhere, or not at all"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},
 }

@@ -119,7 +119,8 @@ func (a *Applier) replace(ctx context.Context, kind string, observed client.Obje
 }
 
 // Remove deletes exactly this object, with its dependents in the background. An object that is
-// gone or being deleted already is no error.
+// gone or being deleted already is no error. A conflict is one: mostly another object has the name
+// by now, which the next pass sees, but if not, nothing would remind of what was to be deleted.
 func (a *Applier) Remove(ctx context.Context, object client.Object) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -128,7 +129,7 @@ func (a *Applier) Remove(ctx context.Context, object client.Object) error {
 	err := a.Client.Delete(ctx, object,
 		client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s: %w", a.kind(object), object.GetName(), err)
 	}
 	return nil

@@ -28,8 +28,15 @@ type Config struct {
 	Namespace        string
 	BackendNamespace string
 	RunnerImage      string
-	ImagePullPolicy  corev1.PullPolicy
-	FSGroup          *int64
+	// StateSyncImage fills workspaces and copies them to S3, for runner types that name no image.
+	StateSyncImage string
+	// StateSyncUser is the user of its containers; nil leaves that to the image or the cluster.
+	StateSyncUser *int64
+	// S3Endpoint and S3Bucket are where workspaces are kept that a project keeps nowhere else.
+	S3Endpoint      string
+	S3Bucket        string
+	ImagePullPolicy corev1.PullPolicy
+	FSGroup         *int64
 	// DefaultInactivity stops idle sessions where neither session nor project says when; 0 = off.
 	DefaultInactivity time.Duration
 	// StartDeadline is how long a runner may take to be ready; 0 = for ever.

@@ -41,6 +41,9 @@ func TestDefaultsAreTheContracts(t *testing.T) {
 		Namespace:               "default",
 		BackendNamespace:        "default",
 		RunnerImage:             "quay.io/ambient_code/vteam_claude_runner:latest",
+		StateSyncImage:          "quay.io/ambient_code/vteam_state_sync:latest",
+		S3Endpoint:              "https://s3.amazonaws.com",
+		S3Bucket:                "ambient-sessions",
 		ImagePullPolicy:         corev1.PullIfNotPresent,
 		DefaultInactivity:       24 * time.Hour,
 		StartDeadline:           10 * time.Minute,
@@ -53,7 +56,7 @@ func TestDefaultsAreTheContracts(t *testing.T) {
 }
 
 func TestEverySettingTakesEffect(t *testing.T) {
-	group := int64(1001)
+	group, user := int64(1001), int64(1001)
 	for word, want := range map[string]func(*config.Config){
 		"--max-concurrent-reconciles=3":           func(c *config.Config) { c.MaxConcurrentReconciles = 3 },
 		"MAX_CONCURRENT_RECONCILES=4":             func(c *config.Config) { c.MaxConcurrentReconciles = 4 },
@@ -66,6 +69,10 @@ func TestEverySettingTakesEffect(t *testing.T) {
 		"BACKEND_NAMESPACE=backend":               func(c *config.Config) { c.BackendNamespace = "backend" },
 		"AMBIENT_CODE_RUNNER_IMAGE=example.com/r": func(c *config.Config) { c.RunnerImage = "example.com/r" },
 		"IMAGE_PULL_POLICY=Always":                func(c *config.Config) { c.ImagePullPolicy = corev1.PullAlways },
+		"STATE_SYNC_IMAGE=example.com/s":          func(c *config.Config) { c.StateSyncImage = "example.com/s" },
+		"STATE_SYNC_USER=1001":                    func(c *config.Config) { c.StateSyncUser = &user },
+		"S3_ENDPOINT=http://minio:9000":           func(c *config.Config) { c.S3Endpoint = "http://minio:9000" },
+		"S3_BUCKET=b":                             func(c *config.Config) { c.S3Bucket = "b" },
 		"POD_FSGROUP=1001":                        func(c *config.Config) { c.FSGroup = &group },
 		"DEFAULT_INACTIVITY_TIMEOUT=0":            func(c *config.Config) { c.DefaultInactivity = 0 },
 		"CLOUD_ML_REGION=europe-west1":            func(c *config.Config) { c.Vertex.Region = "europe-west1" },
@@ -184,6 +191,7 @@ func TestTheTableOfSettingsIsWhole(t *testing.T) {
 		"max-concurrent-reconciles", "metrics-bind-address", "health-probe-bind-address", "leader-elect", "legacy-watch",
 		"MAX_CONCURRENT_RECONCILES", "DEV_MODE", "NAMESPACE", "BACKEND_NAMESPACE", "AMBIENT_CODE_RUNNER_IMAGE",
 		"IMAGE_PULL_POLICY", "POD_FSGROUP", "DEFAULT_INACTIVITY_TIMEOUT", "USE_VERTEX",
+		"STATE_SYNC_IMAGE", "S3_ENDPOINT", "S3_BUCKET",
 	} {
 		if !seen[name] {
 			t.Errorf("the contract names %s, the table does not", name)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"flag"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -59,6 +60,15 @@ var Settings = []Setting{
 	{Env: "AMBIENT_CODE_RUNNER_IMAGE", Default: "quay.io/ambient_code/vteam_claude_runner:latest",
 		Meaning: "image of the built-in runner type",
 		set:     func(c *Config, v string) error { c.RunnerImage = v; return nil }},
+	{Env: "STATE_SYNC_IMAGE", Default: "quay.io/ambient_code/vteam_state_sync:latest",
+		Meaning: "image that fills workspaces and copies them to S3, for runner types that name none",
+		set:     func(c *Config, v string) error { c.StateSyncImage = v; return nil }},
+	{Env: "STATE_SYNC_USER", Meaning: "number of the user that these containers run as, for an image that would run as root, where the cluster assigns none itself (not on OpenShift)",
+		set: setStateSyncUser},
+	{Env: "S3_ENDPOINT", Default: "https://s3.amazonaws.com", Meaning: "S3 server of projects that have no own, for runner types that keep workspaces in S3",
+		set: setEndpoint},
+	{Env: "S3_BUCKET", Default: "ambient-sessions", Meaning: "bucket of projects that have no own",
+		set: func(c *Config, v string) error { c.S3Bucket = v; return nil }},
 	{Env: "IMAGE_PULL_POLICY", Default: string(corev1.PullIfNotPresent), Meaning: "when nodes fetch runner images: Always, IfNotPresent or Never",
 		set: setPullPolicy},
 	{Env: "POD_FSGROUP", Meaning: "group that owns workspaces, where the cluster assigns none itself (not on OpenShift)",
@@ -133,6 +143,30 @@ func setPullPolicy(c *Config, v string) error {
 	default:
 		return errors.New("must be Always, IfNotPresent or Never")
 	}
+}
+
+// setStateSyncUser refuses root, which no namespace with restricted Pod Security lets in.
+func setStateSyncUser(c *Config, v string) error {
+	if v == "" {
+		return nil
+	}
+	user, err := strconv.ParseUint(v, 10, 31)
+	if err != nil || user == 0 {
+		return errors.New("must be the number of a user other than root, or empty")
+	}
+	number := int64(user)
+	c.StateSyncUser = &number
+	return nil
+}
+
+// setEndpoint refuses what is no address of a server.
+func setEndpoint(c *Config, v string) error {
+	at, err := url.Parse(v)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return errors.New("must be the URL of an S3 server, such as http://minio.example.svc:9000")
+	}
+	c.S3Endpoint = v
+	return nil
 }
 
 func setFSGroup(c *Config, v string) error {

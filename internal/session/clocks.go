@@ -10,7 +10,8 @@ import (
 )
 
 // lingering is how long after the end of a run its Job may take to be closed by the Job
-// controller before it is removed; only a foreign container that outlives the runner takes long.
+// controller before it is removed, beside the pod's grace period, in which sidecars may finish their
+// work; only a foreign container that outlives the runner takes longer.
 const lingering = time.Minute
 
 // overtime is how long a pod may stay after the end of its grace period. A kubelet ends it then; a
@@ -112,7 +113,16 @@ func (w *World) removal() time.Time {
 	if ended == nil || !w.exited() {
 		return w.Now
 	}
-	return ended.Add(lingering)
+	return ended.Add(lingering + w.grace())
+}
+
+// grace is how long sidecars may go on when the runner has exited.
+func (w *World) grace() time.Duration {
+	pod := w.pod()
+	if pod == nil || pod.Spec.TerminationGracePeriodSeconds == nil {
+		return 0
+	}
+	return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 }
 
 // RemoveJob says whether the Job must go in the stored phase.

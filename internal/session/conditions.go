@@ -22,7 +22,7 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	}
 	set(v1alpha1.ConditionReady, is(d.To == v1alpha1.PhaseRunning && sound(w)), d.Reason, d.Message)
 	setEnd(set, d)
-	set(workspaceReady(w))
+	set(workspaceReady(w, d))
 	setEdits(set, w, d, status)
 	switch d.To {
 	case v1alpha1.PhaseCreating, v1alpha1.PhaseRunning:
@@ -105,9 +105,12 @@ func setEnd(set setter, d Decision) {
 	}
 }
 
-func workspaceReady(w *World) (string, metav1.ConditionStatus, string, string) {
+func workspaceReady(w *World, d Decision) (string, metav1.ConditionStatus, string, string) {
 	kind := v1alpha1.ConditionPVCReady
 	pvc := w.Workspace
+	if why := volumeless(w, d); why != "" {
+		return kind, metav1.ConditionTrue, v1alpha1.ReasonNotNeeded, why
+	}
 	if o := obstacleOf(w, "PersistentVolumeClaim"); o != nil {
 		return kind, metav1.ConditionFalse, o.Reason, o.Message
 	}
@@ -121,6 +124,20 @@ func workspaceReady(w *World) (string, metav1.ConditionStatus, string, string) {
 	default:
 		return kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, "the workspace volume claim " + pvc.Name + " is in place"
 	}
+}
+
+// volumeless says why there is no volume claim. What was said of a run stays told once it has ended,
+// when its type is looked up no more.
+func volumeless(w *World, d Decision) string {
+	if w.Volumeless != "" {
+		return w.Volumeless
+	}
+	known := find(w.Session.Status.Conditions, v1alpha1.ConditionPVCReady)
+	beginning := d.To == v1alpha1.PhasePending || d.To == v1alpha1.PhaseCreating
+	if w.Workspace != nil || beginning || known == nil || known.Reason != v1alpha1.ReasonNotNeeded {
+		return ""
+	}
+	return known.Message
 }
 
 func secretsReady(w *World) (string, metav1.ConditionStatus, string, string) {

@@ -93,7 +93,7 @@ func waitingFor(status *corev1.ContainerStatus, waiting *corev1.ContainerStateWa
 		// does not alternate with it.
 		return &Obstacle{Reason: v1alpha1.ReasonImagePullBackOff, Message: sentence(fmt.Sprintf("the image %q cannot be pulled", status.Image), pullPrefix.ReplaceAllString(waiting.Message, ""))}
 	case "CreateContainerConfigError":
-		return &Obstacle{Reason: v1alpha1.ReasonContainerConfigError, Message: sentence("the runner container cannot be set up", waiting.Message)}
+		return &Obstacle{Reason: v1alpha1.ReasonContainerConfigError, Message: sentence("the container "+status.Name+" cannot be set up", waiting.Message)}
 	case "InvalidImageName":
 		return &Obstacle{Reason: v1alpha1.ReasonRunnerUnstartable, Message: sentence("the name of the runner image is not valid", waiting.Message), Final: true}
 	case "CreateContainerError", "RunContainerError":

@@ -114,6 +114,9 @@ func explainProblems(w *World) (string, string) {
 }
 
 func explainMissing(w *World) (string, string) {
+	if w.Registry != "" {
+		return v1alpha1.ReasonRegistryInvalid, w.Registry
+	}
 	return "", strings.Join(w.Missing, "; ")
 }
 

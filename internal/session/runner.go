@@ -128,6 +128,9 @@ func exit(pod *corev1.Pod) *Outcome {
 	state := runnerState(pod)
 	if state == nil || state.Terminated == nil {
 		if pod.Status.Phase == corev1.PodFailed {
+			if cause := unprepared(pod); cause != nil {
+				return cause
+			}
 			return &Outcome{Reason: v1alpha1.ReasonRunnerFailed, Message: sentence("the runner pod failed", strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))}
 		}
 		return nil

@@ -31,6 +31,12 @@ type World struct {
 	Problems []string
 	// Missing says, a sentence each, what the project must hold and does not.
 	Missing []string
+	// Registry says what keeps the session's runner type from being looked up or used, which is for
+	// an administrator to mend; empty when nothing does.
+	Registry string
+	// Volumeless says why the session needs no volume claim; empty when it does, or when that is
+	// not known.
+	Volumeless string
 
 	// Job is the Job of the current run, nil when confirmed absent.
 	Job *batchv1.Job

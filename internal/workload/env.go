@@ -13,8 +13,8 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
-// reserved are the variables that neither a session nor a runner type may set: those that say which session it
-// is, that come from a Secret, or that switch Vertex. Source: the contract.
+// reserved are the variables that neither a session nor a runner type may set: those that say which
+// session it is, that come from a Secret, or that switch Vertex. Source: the contract.
 var reserved = []string{
 	"AGENTIC_SESSION_NAME", "AGENTIC_SESSION_NAMESPACE", "SESSION_ID", "PROJECT_NAME",
 	"AGUI_TOKEN", "USE_VERTEX", "CLAUDE_CODE_USE_VERTEX",
@@ -24,24 +24,46 @@ var reserved = []string{
 // in its spec instead of the annotation.
 const parentSession = "PARENT_SESSION_ID"
 
-// environment is what the runner is told, in a fixed order: the operator's variables, then the
-// runner type's and the session's own by name. A later value overrides an earlier one of the same
-// name in its place, so that no name stands twice.
+// environment is what the runner is told, in a fixed order: the operator's variables, those that
+// the runner type adds, and the session's own by name. The session's value overrides an earlier one
+// of the same name in its place; the type's never does, as it would undo what the session or the
+// operator says. So no name stands twice.
 func (p *Plan) environment() []corev1.EnvVar {
-	env := slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.tracing(), p.Operator.Proxy)
-	for _, name := range slices.Sorted(maps.Keys(p.Runtime.Env)) {
-		if !slices.Contains(reserved, name) {
-			env = override(env, name, p.Runtime.Env[name])
-		}
-	}
-	own := p.Session.Spec.EnvironmentVariables
+	env := p.withTypes(slices.Concat(p.identity(), p.model(), p.work(), p.vertex(), p.tracing(), p.Operator.Proxy))
+	own := p.own()
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		if slices.Contains(reserved, name) || slices.Contains(p.SecretKeys, name) {
-			continue
-		}
-		env = override(env, name, string(own[name]))
+		env = override(env, name, own[name])
 	}
 	return env
+}
+
+// own are the variables that the session sets and may set.
+func (p *Plan) own() map[string]string {
+	own := map[string]string{}
+	for name, value := range p.Session.Spec.EnvironmentVariables {
+		if !slices.Contains(reserved, name) && !slices.Contains(p.SecretKeys, name) {
+			own[name] = string(value)
+		}
+	}
+	return own
+}
+
+// withTypes adds the variables of the runner type. A key of the project's Secrets counts as set:
+// a variable of the container would hide it.
+func (p *Plan) withTypes(env []corev1.EnvVar) []corev1.EnvVar {
+	for _, name := range slices.Sorted(maps.Keys(p.Runtime.Env)) {
+		if !slices.Contains(reserved, name) && !slices.Contains(p.SecretKeys, name) {
+			env = unlessSet(env, literal(name, p.Runtime.Env[name]))
+		}
+	}
+	return env
+}
+
+func unlessSet(env []corev1.EnvVar, variable corev1.EnvVar) []corev1.EnvVar {
+	if slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
+		return env
+	}
+	return append(env, variable)
 }
 
 // override sets a variable, unless its value comes from a Secret.
@@ -77,17 +99,19 @@ func (p *Plan) identity() []corev1.EnvVar {
 		literal("WORKSPACE_PATH", workspacePath),
 		literal("ARTIFACTS_DIR", "artifacts"),
 		literal("AGUI_PORT", strconv.Itoa(int(p.Runtime.Port))),
-		{Name: "AGUI_TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: TokenSecretName(s.Name)},
-			Key:                  AGUITokenKey,
-		}}},
+		fromSecret("AGUI_TOKEN", TokenSecretName(s.Name), AGUITokenKey),
 		literal("USE_AGUI", "true"),
-		literal("BACKEND_API_URL", fmt.Sprintf("http://backend-service.%s.svc.cluster.local:8080/api", p.Operator.BackendNamespace)),
+		p.backend(),
 	}
 	if user := s.Spec.UserContext; user != nil {
 		env = append(env, literal("USER_ID", user.UserID), literal("USER_NAME", user.DisplayName))
 	}
 	return env
+}
+
+// backend says how to reach the platform's backend.
+func (p *Plan) backend() corev1.EnvVar {
+	return literal("BACKEND_API_URL", fmt.Sprintf("http://backend-service.%s.svc.cluster.local:8080/api", p.Operator.BackendNamespace))
 }
 
 // model says which language model to use, and how long the run may take.
@@ -113,12 +137,7 @@ func (p *Plan) work() []corev1.EnvVar {
 		literal("INITIAL_PROMPT", s.Spec.InitialPrompt),
 		literal("REPOS_JSON", encode(s.Spec.Repos, "[]")),
 	}
-	if workflow := s.Spec.ActiveWorkflow; workflow != nil {
-		env = append(env,
-			literal("ACTIVE_WORKFLOW_GIT_URL", workflow.GitURL),
-			literal("ACTIVE_WORKFLOW_BRANCH", workflow.Branch),
-			literal("ACTIVE_WORKFLOW_PATH", workflow.Path))
-	}
+	env = slices.Concat(env, p.workflow())
 	if s.Spec.MCPServers != nil {
 		env = append(env, literal("CUSTOM_MCP_SERVERS", encode(s.Spec.MCPServers, "{}")))
 	}
@@ -137,6 +156,18 @@ func (p *Plan) work() []corev1.EnvVar {
 	return env
 }
 
+func (p *Plan) workflow() []corev1.EnvVar {
+	workflow := p.Session.Spec.ActiveWorkflow
+	if workflow == nil {
+		return nil
+	}
+	return []corev1.EnvVar{
+		literal("ACTIVE_WORKFLOW_GIT_URL", workflow.GitURL),
+		literal("ACTIVE_WORKFLOW_BRANCH", workflow.Branch),
+		literal("ACTIVE_WORKFLOW_PATH", workflow.Path),
+	}
+}
+
 // resumes says that the session ran before, so that its prompt must not be carried out again.
 func (p *Plan) resumes() bool {
 	return p.Session.Status.Run > 1 && !p.promptForced()
@@ -148,7 +179,7 @@ func (p *Plan) promptForced() bool {
 
 func (p *Plan) vertex() []corev1.EnvVar {
 	v := p.Operator.Vertex
-	if !v.Enabled {
+	if !p.UsesVertex() {
 		return []corev1.EnvVar{literal("USE_VERTEX", "0"), literal("CLAUDE_CODE_USE_VERTEX", "0")}
 	}
 	return []corev1.EnvVar{
@@ -169,7 +200,7 @@ func (p *Plan) environmentFrom() []corev1.EnvFromSource {
 		}}
 	}
 	return []corev1.EnvFromSource{
-		from(p.RunnerSecret(), p.Operator.Vertex.Enabled),
+		from(p.RunnerSecret(), p.UsesVertex()),
 		from(IntegrationsSecret, true),
 	}
 }

@@ -64,7 +64,7 @@ func TestTheEnvironmentOfTheContract(t *testing.T) {
 			"ACTIVE_WORKFLOW_GIT_URL": "https://git.example.com/team/workflows", "ACTIVE_WORKFLOW_BRANCH": "main", "ACTIVE_WORKFLOW_PATH": "review",
 			"USE_VERTEX": "1", "CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "europe-west1", "ANTHROPIC_VERTEX_PROJECT_ID": "example",
 			"GOOGLE_APPLICATION_CREDENTIALS": "/app/vertex/key.json", "HTTPS_PROXY": "http://proxy.example.com:3128", "NO_PROXY": ".svc",
-			"LLM_MODEL": "claude-opus-4-6", "ARTIFACTS_DIR": "results", "APPLE": "first", "ZEBRA": "last",
+			"LLM_MODEL": "claude-sonnet-4-6", "RUNNER_TYPE": "claude-agent-sdk", "ARTIFACTS_DIR": "results", "APPLE": "first", "ZEBRA": "last",
 		}, []string{"GITHUB_TOKEN", "HTTP_PROXY"}},
 		{other(), map[string]string{"AGUI_PORT": "9000", "TIMEOUT": "0"}, nil},
 	} {

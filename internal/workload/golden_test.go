@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -19,9 +21,18 @@ var update = flag.Bool("update", false, "write the golden files of testdata anew
 // objects are all that is made for a session, in the order of the golden files.
 func objects(p *workload.Plan) []runtime.Object {
 	run := p.Session.Status.Run
-	return []runtime.Object{
-		p.ServiceAccount(), p.Role(), p.RoleBinding(), p.Workspace(), p.Service(), p.TokenSecret(run), p.Job(run),
+	all := []runtime.Object{p.ServiceAccount(), p.Role(), p.RoleBinding()}
+	if p.Volumeless() == "" {
+		all = append(all, p.Workspace())
 	}
+	all = append(all, p.Service(), p.TokenSecret(run))
+	if p.Storage.Shared {
+		all = append(all, p.StorageSecret(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"},
+			Data:       map[string][]byte{"access-key": []byte("a"), "secret-key": []byte("b"), "root-password": []byte("c")},
+		}))
+	}
+	return append(all, p.Job(run))
 }
 
 func render(t *testing.T, p *workload.Plan) []byte {

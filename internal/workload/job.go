@@ -2,7 +2,7 @@ package workload
 
 import (
 	"maps"
-	"path"
+	"slices"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -43,6 +43,7 @@ func (p *Plan) Job(run int64) *batchv1.Job {
 	meta.Annotations[v1alpha1.AnnotationRunSpec] = session.RunSpec(p.Session)
 	meta.Annotations[v1alpha1.AnnotationRunRepos] = encode(p.Session.Spec.Repos, "[]")
 	meta.Annotations[v1alpha1.AnnotationRunWorkflow] = encode(p.Session.Spec.ActiveWorkflow, "{}")
+	p.record(meta.Annotations)
 	if p.promptForced() {
 		meta.Annotations[v1alpha1.AnnotationForceExecutePrompt] = "true"
 	}
@@ -91,8 +92,9 @@ func (p *Plan) pod() corev1.PodSpec {
 			FSGroup:        p.Operator.FSGroup,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-		Containers: []corev1.Container{p.runner()},
-		Volumes:    p.volumes(),
+		InitContainers: p.preparation(),
+		Containers:     []corev1.Container{p.runner()},
+		Volumes:        p.volumes(),
 	}
 }
 
@@ -135,13 +137,8 @@ func health(period, failures int32) *corev1.Probe {
 }
 
 func (p *Plan) volumes() []corev1.Volume {
-	volumes := []corev1.Volume{
-		{Name: "workspace", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: WorkspaceName(p.Session.Name)},
-		}},
-		p.tokenVolume(),
-	}
-	if p.Operator.Vertex.Enabled {
+	volumes := []corev1.Volume{p.workspace(), p.tokenVolume()}
+	if p.UsesVertex() {
 		volumes = append(volumes, corev1.Volume{Name: "vertex", VolumeSource: corev1.VolumeSource{
 			Secret: &corev1.SecretVolumeSource{SecretName: VertexSecret},
 		}})
@@ -177,17 +174,17 @@ func (p *Plan) tokenVolume() corev1.Volume {
 }
 
 func (p *Plan) mounts() []corev1.VolumeMount {
-	mounts := []corev1.VolumeMount{
-		{Name: "workspace", MountPath: workspacePath},
-		{Name: "workspace", MountPath: path.Join(statePath, p.Runtime.StateDir), SubPath: p.Runtime.StateDir},
-		// The folder is mounted, not the file: a file mounted by itself is never renewed.
-		{Name: "runner-token", MountPath: tokenPath, ReadOnly: true},
-	}
-	if p.Operator.Vertex.Enabled {
+	// The folder is mounted, not the file: a file mounted by itself is never renewed.
+	mounts := append(p.workspaceMounts(), corev1.VolumeMount{Name: "runner-token", MountPath: tokenPath, ReadOnly: true})
+	if p.UsesVertex() {
 		mounts = append(mounts, corev1.VolumeMount{Name: "vertex", MountPath: vertexPath, ReadOnly: true})
 	}
-	if p.TrustedCA {
-		mounts = append(mounts, corev1.VolumeMount{Name: "trusted-ca", MountPath: trustedCAPath, SubPath: trustedCAKey, ReadOnly: true})
+	return slices.Concat(mounts, p.trustedCAMounts())
+}
+
+func (p *Plan) trustedCAMounts() []corev1.VolumeMount {
+	if !p.TrustedCA {
+		return nil
 	}
-	return mounts
+	return []corev1.VolumeMount{{Name: "trusted-ca", MountPath: trustedCAPath, SubPath: trustedCAKey, ReadOnly: true}}
 }

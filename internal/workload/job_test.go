@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,11 @@ func TestCase37PodsPassPodSecurityRestricted(t *testing.T) {
 	}
 }
 
+// containers are all containers of a pod.
+func containers(spec corev1.PodSpec) []corev1.Container {
+	return slices.Concat(spec.InitContainers, spec.Containers)
+}
+
 // OpenShift's restricted-v2 assigns users, groups and labels itself, and refuses pods that fix them.
 func TestCase37PodsFixNoUserOrGroup(t *testing.T) {
 	for _, c := range plans {
@@ -87,13 +93,13 @@ func TestCase37PodsFixNoUserOrGroup(t *testing.T) {
 		if context.RunAsUser != nil || context.RunAsGroup != nil || context.FSGroup != nil || context.SupplementalGroups != nil || context.SELinuxOptions != nil {
 			t.Errorf("%s: the pod fixes an identity: %+v", c.name, context)
 		}
-		for i := range spec.Containers {
-			context := spec.Containers[i].SecurityContext
+		for _, container := range containers(spec) {
+			context := container.SecurityContext
 			if context.RunAsUser != nil || context.RunAsGroup != nil || context.SELinuxOptions != nil {
-				t.Errorf("%s: container %s fixes an identity: %+v", c.name, spec.Containers[i].Name, context)
+				t.Errorf("%s: container %s fixes an identity: %+v", c.name, container.Name, context)
 			}
 			if context.ReadOnlyRootFilesystem == nil || *context.ReadOnlyRootFilesystem {
-				t.Errorf("%s: container %s has a read-only root; the contract says false", c.name, spec.Containers[i].Name)
+				t.Errorf("%s: container %s has a read-only root; the contract says false", c.name, container.Name)
 			}
 		}
 		if spec.HostNetwork || spec.HostPID || spec.HostIPC || spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
@@ -107,7 +113,7 @@ func TestCase37PodsFixNoUserOrGroup(t *testing.T) {
 
 func TestEveryContainerHasRequestsAndLimits(t *testing.T) {
 	for _, c := range plans {
-		for _, container := range c.plan().Job(1).Spec.Template.Spec.Containers {
+		for _, container := range containers(c.plan().Job(1).Spec.Template.Spec) {
 			for _, list := range []corev1.ResourceList{container.Resources.Requests, container.Resources.Limits} {
 				if list.Cpu().IsZero() || list.Memory().IsZero() {
 					t.Errorf("%s: container %s has resources %v", c.name, container.Name, container.Resources)

@@ -1,6 +1,7 @@
 // Package workload builds the objects of a session: what they are called (names.go), the small
 // ones (objects.go), what the runner may do (access.go), the Job (job.go) and what the runner is
-// told (env.go). It is pure: the same input gives the same bytes.
+// told (env.go). What a runner type decides is in runtime.go, what fills and keeps a workspace in
+// state.go and storage.go. It is pure: the same input gives the same bytes.
 package workload
 
 import (
@@ -8,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/runtimes"
 )
 
 // Names of objects in a project; source: the contract.
@@ -76,6 +78,9 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	}
 	if s.Spec.Timeout != nil && *s.Spec.Timeout < 0 {
 		problems = append(problems, "spec.timeout is negative: set it to 0 for no limit, or to a number of seconds")
+	}
+	if dir := string(s.Spec.EnvironmentVariables[runtimes.StateDirVariable]); dir != "" && !runtimes.StateDir(dir) {
+		problems = append(problems, fmt.Sprintf("%s in spec.environmentVariables is %.80q: %s", runtimes.StateDirVariable, dir, runtimes.StateDirRule))
 	}
 	seen := map[string]bool{}
 	for i := range s.Spec.Repos {

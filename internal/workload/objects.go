@@ -21,6 +21,8 @@ type Plan struct {
 	Runtime runtimes.Runtime
 	// Operator is what the operator is configured with.
 	Operator Operator
+	// Storage is where the workspace is kept; of a type that keeps it in S3.
+	Storage Storage
 	// Project is the namespace's settings; nil when there are none.
 	Project *v1alpha1.ProjectSettings
 	// TrustedCA says that the project has a CA bundle of its own.
@@ -32,8 +34,15 @@ type Plan struct {
 
 // Operator is what of the operator's configuration reaches runners.
 type Operator struct {
+	// Namespace is the operator's own.
+	Namespace        string
 	BackendNamespace string
-	ImagePullPolicy  corev1.PullPolicy
+	// StateSyncUser is the user of the containers that fill and copy workspaces; nil leaves it to
+	// the image or the cluster.
+	StateSyncUser *int64
+	// S3Endpoint and S3Bucket are the storage of projects without one of their own.
+	S3Endpoint, S3Bucket string
+	ImagePullPolicy      corev1.PullPolicy
 	// FSGroup owns the workspace where the cluster does not assign a group itself.
 	FSGroup *int64
 	// JobDeadline is the Job's activeDeadlineSeconds; 0 means none.

@@ -91,6 +91,55 @@ func other() *workload.Plan {
 	return p
 }
 
+// kept is a session whose workspace is kept in S3, in the storage that all projects share.
+func kept() *workload.Plan {
+	p := small()
+	p.Runtime.StateSyncImage = "registry.example.com/state-sync@sha256:" + digest
+	p.Runtime.Persistence = runtimes.S3
+	p.Runtime.Seed = runtimes.Seed{CloneRepos: true, HydrateState: true}
+	p.Runtime.Env = map[string]string{"RUNNER_TYPE": "claude-agent-sdk", "S3_BUCKET": "not this one"}
+	p.Operator.Namespace = "ambient-code"
+	p.Operator.S3Endpoint = "http://minio.ambient-code.svc:9000"
+	p.Operator.S3Bucket = "ambient-sessions"
+	p.Operator.Proxy = []corev1.EnvVar{{Name: "NO_PROXY", Value: ".svc"}}
+	p.TrustedCA = true
+	p.Session.Spec.Repos = []v1alpha1.Repo{{URL: "https://git.example.com/team/app.git", Branch: "main"}}
+	p.Session.Spec.ActiveWorkflow = &v1alpha1.Workflow{GitURL: "https://git.example.com/team/workflows", Branch: "main", Path: "review"}
+	p.Session.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{
+		"GREETING": "hello", "AWS_SECRET_ACCESS_KEY": "stolen", "S3_ENDPOINT": "http://elsewhere.example.com", "BOT_TOKEN": "stolen",
+	}
+	shared := map[string][]byte{"access-key": []byte("not a key"), "secret-key": []byte("not a key either")}
+	p.Storage, _ = workload.StorageOf(p.Session.Name, p.Session.Namespace, nil, shared, &p.Operator)
+	return p
+}
+
+// elsewhere is one whose project has a storage of its own, of a type that clones no repositories.
+func elsewhere() *workload.Plan {
+	p := kept()
+	p.Runtime.StateDir = ".other/state"
+	p.Runtime.Seed.CloneRepos = false
+	p.Storage, _ = workload.StorageOf(p.Session.Name, p.Session.Namespace, map[string][]byte{
+		"STORAGE_MODE": []byte("custom"), "S3_ENDPOINT": []byte("https://s3.example.com"), "S3_BUCKET": []byte("team"),
+		"S3_ACCESS_KEY": []byte("not a key"), "S3_SECRET_KEY": []byte("not a key either"),
+	}, nil, &p.Operator)
+	return p
+}
+
+// passing is a session whose workspace is not kept.
+func passing() *workload.Plan {
+	p := small()
+	p.Runtime.Persistence = runtimes.None
+	return p
+}
+
+// cloned is one whose repositories are cloned onto its volume before the runner starts.
+func cloned() *workload.Plan {
+	p := kept()
+	p.Runtime.Persistence = runtimes.Volume
+	p.Storage = workload.Storage{}
+	return p
+}
+
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 func mcp(name, settings string) *v1alpha1.MCPServers {
@@ -107,4 +156,8 @@ var plans = []struct {
 	{"small", small},
 	{"full", full},
 	{"other-runtime", other},
+	{"persistence-none", passing},
+	{"persistence-pvc", cloned},
+	{"persistence-s3", kept},
+	{"persistence-s3-own", elsewhere},
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -16,11 +15,8 @@ import (
 // else the operator says; 0 is off, and activity puts the end off.
 func TestCase18Idle(t *testing.T) {
 	p := share(t)
-	project := &v1alpha1.ProjectSettings{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "projectsettings"},
-		Spec:       v1alpha1.ProjectSettingsSpec{GroupAccess: []v1alpha1.GroupAccess{}, InactivityTimeoutSeconds: ptr(int64(0))},
-	}
-	p.create(project)
+	p.settings("are there", exist)
+	p.patch(p.settingsObject(), `{"spec":{"inactivityTimeoutSeconds":0}}`)
 	idle := func(seconds int64) edit {
 		return func(s *v1alpha1.AgenticSession) { s.Spec.InactivityTimeout = &seconds }
 	}
@@ -39,7 +35,7 @@ func TestCase18Idle(t *testing.T) {
 	}
 	own.expectHistory(pending, creating, running, stopping, stopped)
 
-	p.patch(project, `{"spec":{"inactivityTimeoutSeconds":2}}`)
+	p.patch(p.settingsObject(), `{"spec":{"inactivityTimeoutSeconds":2}}`)
 	projects.tells(stopped, v1alpha1.ReasonInactivityTimeout)
 
 	active := p.session("active", "hang", timeout(0), idle(10))

@@ -399,4 +399,23 @@ func TestCase30FailingWrites(t *testing.T) {
 	p.operator.gate.hookInto(t, p.name, nil)
 	p.settings("are in effect", ready)
 	p.has("team", "view")
+
+	refused := make(chan struct{}, 1)
+	p.operator.gate.hookInto(t, p.name, func(request *http.Request) *http.Response {
+		if request.Method != http.MethodDelete {
+			return nil
+		}
+		select {
+		case refused <- struct{}{}:
+			return refusal(request, http.StatusConflict, metav1.StatusReasonConflict)
+		default:
+			return nil
+		}
+	})
+	p.giveAccess()
+	p.has("team", "")
+	p.settings("are in effect", ready)
+	if len(refused) == 0 {
+		t.Error("no deletion was refused")
+	}
 }

@@ -104,6 +104,7 @@ func TestCase63CountersUnderRefusals(t *testing.T) {
 			return nil
 		}
 		name, found := strings.CutSuffix(request.URL.Path, "/status")
+		found = found && strings.Contains(name, "/agenticsessions/")
 		if found && rand.IntN(2) == 0 {
 			// Somebody else was quicker: the API server answers with a conflict.
 			object := &v1alpha1.AgenticSession{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: path.Base(name)}}

@@ -241,6 +241,7 @@ func (s *session) does(script string) {
 // nothing about the project for a while, then checks that it stays so.
 func (p *project) settles(quiet time.Duration) {
 	p.t.Helper()
+	p.eventually("the project has its objects", p.provided)
 	p.eventually("what belongs to ended runs is given back", p.givenBack)
 	last := -1
 	since := time.Now()
@@ -257,6 +258,26 @@ func (p *project) settles(quiet time.Duration) {
 	if writes := p.operator.gate.written(p.name); len(writes) != last {
 		p.t.Errorf("the operator went on writing after all had settled: %v", writes[last:])
 	}
+}
+
+// provided complains while the settings of a managed namespace have not been looked at.
+func (p *project) provided() error {
+	namespace := &corev1.Namespace{}
+	if err := suite.admin.Get(p.ctx, client.ObjectKey{Name: p.name}, namespace); err != nil {
+		return err
+	}
+	if namespace.Labels[v1alpha1.LabelManaged] != "true" {
+		return nil
+	}
+	settings := p.settingsObject()
+	if err := suite.admin.Get(p.ctx, client.ObjectKeyFromObject(settings), settings); err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(settings.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != settings.Generation {
+		return errors.New("nobody looked at its settings yet")
+	}
+	return nil
 }
 
 // givenBack complains while an ended session has its token or identity, or a finished Job without
