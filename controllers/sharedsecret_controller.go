@@ -192,7 +192,8 @@ func (r *SharedSecretReconciler) remove(ctx context.Context, secret *metav1.Part
 	return nil
 }
 
-// used says whether a run that is under way refers to the copy. Jobs are in the cache without their
+// used says whether a run that is under way refers to the copy. A run that is being stopped needs it
+// no more. Jobs are in the cache without their
 // templates, so they are read; only where sessions are under way at all.
 func (r *SharedSecretReconciler) used(ctx context.Context, key types.NamespacedName) (bool, error) {
 	sessions := &v1alpha1.AgenticSessionList{}
@@ -209,7 +210,7 @@ func (r *SharedSecretReconciler) used(ctx context.Context, key types.NamespacedN
 		return false, fmt.Errorf("listing the Jobs that may use a shared Secret: %w", err)
 	}
 	return slices.ContainsFunc(jobs.Items, func(job batchv1.Job) bool {
-		return !session.Finished(&job) && workload.RefersTo(&job.Spec.Template.Spec, key.Name)
+		return job.DeletionTimestamp == nil && !session.Finished(&job) && workload.RefersTo(&job.Spec.Template.Spec, key.Name)
 	}), nil
 }
 

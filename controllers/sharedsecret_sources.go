@@ -52,8 +52,8 @@ func (r *SharedSecretReconciler) copies(namespace string) []reconcile.Request {
 	return requests
 }
 
-// bySession wakes the copies that are kept only for runs.
-func (r *SharedSecretReconciler) bySession(_ context.Context, object client.Object) []reconcile.Request {
+// byRun wakes the copies that are kept only for runs, when a session or its Job changes.
+func (r *SharedSecretReconciler) byRun(_ context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range workload.SharedSecrets {
 		if r.memory.kept(types.NamespacedName{Namespace: object.GetNamespace(), Name: name}) {

@@ -330,7 +330,7 @@ func (p *project) told(text string) {
 // it; one that the platform's operator has left behind is taken over, whomever it belongs to.
 func TestCase26CopiesGoWhenNobodyUsesThem(t *testing.T) {
 	operator := alone(t, sharing())
-	p := emptyProject(t, operator, nil)
+	p := emptyProject(t, operator, map[string]string{v1alpha1.LabelManaged: "true"})
 	former := p.session("former", "hang")
 	old := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: vertex,
@@ -339,12 +339,11 @@ func TestCase26CopiesGoWhenNobodyUsesThem(t *testing.T) {
 		Type: "example.com/key", Data: map[string][]byte{"ambient-code-key.json": []byte("old")},
 	}
 	p.create(old)
+	former.reaches(running)
 	data := shareSecret(t, vertex, "")
-	p.label(v1alpha1.LabelManaged, "true")
 	if got := p.copied(vertex, data); got.UID != old.UID {
 		t.Error("the copy of the platform's operator was not taken over but made anew")
 	}
-	former.reaches(running)
 	p.remove(former)
 	kept := p.session("kept", "hang")
 	kept.reaches(running)
