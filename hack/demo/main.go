@@ -1,6 +1,6 @@
 // Command demo shows the operator at work: it starts a local Kubernetes, installs the operator,
 // runs one session over a real repository and shows its phases as they happen, then what came of
-// it. As root it uses a real node with real containers; otherwise nodes are simulated, and it says
+// it, then stops and restarts another. As root it uses a real node with real containers; otherwise nodes are simulated, and it says
 // so. DEMO_ONCE=1 ends it by itself; DEMO_NODE=simulated (or real) chooses the node.
 package main
 
@@ -60,6 +60,9 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := d.results(ctx); err != nil {
+		return err
+	}
+	if err := d.control(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("\nAll of it took %s.\n", time.Since(began).Round(time.Second))

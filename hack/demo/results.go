@@ -126,7 +126,7 @@ func scrapeHere(ctx context.Context, address string) (text []byte, err error) {
 
 // goOn says what to try while the cluster is there.
 func (d *demo) goOn() {
-	headline("5. How to go on")
+	headline("6. How to go on")
 	fmt.Printf(`In another terminal:
   export KUBECONFIG=%s
   alias k=%s
@@ -135,7 +135,7 @@ func (d *demo) goOn() {
   k -n %s describe as %s
   k -n %s annotate as %s ambient-code.io/desired-phase=Running    # run it again
   k -n %s get as -w
-  k -n %s annotate as %s ambient-code.io/desired-phase=Stopped    # and stop it
+  k -n %s annotate as %s ambient-code.io/desired-phase=Stopped    # stop it
 The cluster ends, and leaves nothing behind, with Ctrl-C here.
 `, d.cluster.Kubeconfig, d.cluster.Kubectl(), project, project, sessionName, project, sessionName, project, project, sessionName)
 }

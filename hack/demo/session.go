@@ -55,11 +55,12 @@ func (d *demo) session(ctx context.Context) error {
 	if err := d.cluster.Client.Create(ctx, s); err != nil {
 		return fmt.Errorf("creating the session: %w", err)
 	}
-	return d.follow(ctx, s, created)
+	fmt.Printf("  %8s  %-10s %-22s %s\n", "AFTER", "PHASE", "REASON", "MESSAGE")
+	return d.follow(ctx, sessionName, created, in(v1alpha1.PhaseCompleted, 1))
 }
 
-// follow prints each change of the session that a person would want to see.
-func (d *demo) follow(ctx context.Context, s *v1alpha1.AgenticSession, created time.Time) error {
+// follow prints each change of a session that a person would want to see, until it is as wanted.
+func (d *demo) follow(ctx context.Context, name string, since time.Time, wanted func(*v1alpha1.AgenticSession) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	events, err := d.cluster.Client.Watch(ctx, &v1alpha1.AgenticSessionList{}, client.InNamespace(project))
@@ -67,29 +68,37 @@ func (d *demo) follow(ctx context.Context, s *v1alpha1.AgenticSession, created t
 		return fmt.Errorf("watching the session: %w", err)
 	}
 	defer events.Stop()
-	fmt.Printf("  %8s  %-10s %-22s %s\n", "AFTER", "PHASE", "REASON", "MESSAGE")
 	shown := ""
 	for {
 		select {
 		case event, open := <-events.ResultChan():
 			if !open {
-				return fmt.Errorf("the session has not ended within %s; it was last seen as: %s", patience, shown)
+				return fmt.Errorf("the session is not there yet after %s; it was last seen as: %s", patience, shown)
 			}
 			now, ok := event.Object.(*v1alpha1.AgenticSession)
-			if !ok || event.Type == watch.Deleted || now.Name != s.Name {
+			if !ok || event.Type == watch.Deleted || now.Name != name {
 				continue
 			}
 			if line := summary(now); line != shown {
-				fmt.Printf("  %7.1fs  %s\n", time.Since(created).Seconds(), line)
+				fmt.Printf("  %7.1fs  %s\n", time.Since(since).Seconds(), line)
 				shown = line
 			}
-			if now.Status.Phase.Terminal() {
-				return completed(now)
+			if now.Status.Phase == v1alpha1.PhaseFailed {
+				_, message := ready(now)
+				return fmt.Errorf("the session failed: %s", message)
+			}
+			if wanted(now) {
+				return nil
 			}
 		case <-d.ended():
 			return errors.New("the operator ended before the session did")
 		}
 	}
+}
+
+// in is a session that is in a phase, in its n-th run.
+func in(phase v1alpha1.Phase, run int64) func(*v1alpha1.AgenticSession) bool {
+	return func(s *v1alpha1.AgenticSession) bool { return s.Status.Phase == phase && s.Status.Run == run }
 }
 
 // ended is closed when the operator runs as a program here and has ended.
@@ -98,14 +107,6 @@ func (d *demo) ended() <-chan struct{} {
 		return nil
 	}
 	return d.process.Ended()
-}
-
-func completed(s *v1alpha1.AgenticSession) error {
-	if s.Status.Phase == v1alpha1.PhaseCompleted {
-		return nil
-	}
-	_, message := ready(s)
-	return fmt.Errorf("the session ended as %s: %s", s.Status.Phase, message)
 }
 
 func summary(s *v1alpha1.AgenticSession) string {
