@@ -66,7 +66,7 @@ vet: ## Run go vet in every Go module
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint in every Go module
-	@bad=; for m in $(CODE_MODULES); do echo "golangci-lint in $$m"; (cd $$m && $(GOLANGCI_LINT) run) || bad=1; done; [ -z "$$bad" ]
+	@bad=; for m in $(CODE_MODULES); do echo "golangci-lint in $$m"; (cd $$m && $(GOLANGCI_LINT) run --allow-parallel-runners) || bad=1; done; [ -z "$$bad" ]
 
 .PHONY: verify
 verify: verify-generated verify-format vet lint verify-modules verify-config verify-dockerfile ## Check everything short of tests: generated files, format, vet, lint, modules, manifests
