@@ -1,10 +1,12 @@
 // Command demo shows the operator at work: it starts a local Kubernetes, installs the operator,
 // runs one session over a real repository and shows its phases as they happen, then what came of
 // it, then stops and restarts another. As root it uses a real node with real containers; otherwise nodes are simulated, and it says
-// so. DEMO_ONCE=1 ends it by itself; DEMO_NODE=simulated (or real) chooses the node.
+// so. DEMO_ONCE=1 ends it by itself; DEMO_NODE=simulated (or real) chooses the node;
+// DEMO_KUBECONFIG names a cluster to use instead.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +88,12 @@ func (d *demo) install(ctx context.Context) error {
 	headline("2. The operator")
 	env := map[string]string{"AMBIENT_CODE_RUNNER_IMAGE": rig.RunnerImage.Name, "IMAGE_PULL_POLICY": "IfNotPresent"}
 	if d.cluster.Node != rig.NodeReal {
-		say("The node is SIMULATED: phases and objects are real, containers are not. Run as root with Debian's containerd for real ones.")
+		if d.cluster.Node == rig.NodeSimulated {
+			say("The node is SIMULATED: phases and objects are real, containers are not. Run as root with Debian's containerd for real ones.")
+		} else {
+			env["AMBIENT_CODE_RUNNER_IMAGE"] = cmp.Or(os.Getenv("DEMO_RUNNER_IMAGE"), rig.RunnerImage.Name)
+			say("The operator runs on this machine, its runners on your cluster, from the image " + env["AMBIENT_CODE_RUNNER_IMAGE"] + " (DEMO_RUNNER_IMAGE names another).")
+		}
 		if err := d.cluster.Install(ctx, env); err != nil {
 			return err
 		}

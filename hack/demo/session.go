@@ -30,12 +30,13 @@ func (d *demo) session(ctx context.Context) error {
 	if err := d.cluster.Project(ctx, project); err != nil {
 		return err
 	}
-	url := "https://example.com/" + repository + ".git"
+	var repos []v1alpha1.Repo
 	if d.cluster.Node == rig.NodeReal {
 		if err := d.cluster.GitServer(ctx, project, repository); err != nil {
 			return err
 		}
-		url = rig.RepositoryURL(project, repository)
+		repos = []v1alpha1.Repo{{URL: rig.RepositoryURL(project, repository), AutoPush: true}}
+		say("Repository: " + repos[0].URL)
 	}
 	s := &v1alpha1.AgenticSession{
 		ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: sessionName},
@@ -43,13 +44,12 @@ func (d *demo) session(ctx context.Context) error {
 			DisplayName:   "First steps",
 			InitialPrompt: prompt,
 			UserContext:   &v1alpha1.UserContext{UserID: "demo", DisplayName: "Demo User"},
-			Repos:         []v1alpha1.Repo{{URL: url, AutoPush: true}},
+			Repos:         repos,
 		},
 	}
 	if d.cluster.Node != rig.NodeReal {
 		s.Spec.InitialPrompt += "\nexit 0"
 	}
-	say("Repository: " + url)
 	say("Prompt:     " + strings.ReplaceAll(prompt, "\n", "\n            ") + "\n")
 	created := time.Now()
 	if err := d.cluster.Client.Create(ctx, s); err != nil {

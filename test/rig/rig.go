@@ -32,6 +32,8 @@ import (
 const (
 	NodeReal      = "real"
 	NodeSimulated = "simulated"
+	// NodeExisting is of a cluster that was there before and stays: no image can be loaded onto it.
+	NodeExisting = "existing"
 )
 
 // Options says what to bring up.
@@ -94,7 +96,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		c.out = io.Discard
 	}
 	if o.Kubeconfig != "" {
-		c.Kubeconfig, c.Node = o.Kubeconfig, NodeReal
+		c.Kubeconfig, c.Node = o.Kubeconfig, NodeExisting
 		return c, c.connect()
 	}
 	if err := c.build(ctx, "hack/devcluster", "devcluster", "."); err != nil {
