@@ -27,6 +27,8 @@ DEVCLUSTER := $(BIN)/devcluster
 KUBECTL ?= $(or $(shell command -v kubectl),$(DEVCLUSTER) kubectl $(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG)))
 CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman))
 
+PROJECT_ROLES := $(foreach r,view edit admin,-f config/rbac/project_$(r)_role.yaml)
+
 # Every Go module of the repository, and those that have code (the others only pin programs).
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path './bin/*'))))
 CODE_MODULES := $(foreach m,$(MODULES),$(if $(wildcard $m/*.go $m/*/*.go $m/*/*/*.go),$m))
@@ -36,13 +38,12 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/
 
 ##@ General
 
-.PHONY: help
+.PHONY: help clean
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## "; print "Usage: make TARGET" } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: clean
 clean: ## Remove what was built here (the Go caches and the local clusters' programs stay)
 	rm -rf bin operator
 
@@ -148,16 +149,18 @@ run: ## Run the operator on this machine (ARGS="--legacy-watch" hands flags on)
 	go run -ldflags "$(LDFLAGS)" . $(ARGS)
 
 .PHONY: install
-install: ## Install the CRDs
-	$(KUBECTL) apply --server-side -k config/crd
+install: ## Install the CRDs and the roles of projects, for an operator that runs elsewhere
+	$(KUBECTL) apply --server-side --force-conflicts -k config/crd
+	$(KUBECTL) apply --server-side --force-conflicts $(PROJECT_ROLES)
 
 .PHONY: uninstall
 uninstall: ## Remove the CRDs, and with them all sessions
 	$(KUBECTL) delete --ignore-not-found -k config/crd
+	$(KUBECTL) delete --ignore-not-found $(PROJECT_ROLES)
 
 .PHONY: deploy
 deploy: $(BIN)/deploy.yaml ## Install the CRDs and the operator (IMG=... for another image)
-	$(KUBECTL) apply --server-side -f $<
+	$(KUBECTL) apply --server-side --force-conflicts -f $<
 
 .PHONY: undeploy
 undeploy: $(BIN)/deploy.yaml ## Remove the operator and the CRDs, and with them all sessions

@@ -31,7 +31,7 @@ func run() error {
 	}
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("finding the cluster: %w; set KUBECONFIG, or start a local one with: make devcluster", err)
+		return fmt.Errorf("finding the cluster: %w; set KUBECONFIG to the path of a kubeconfig; a local cluster is started with: make devcluster && bin/devcluster up", err)
 	}
 	return operator.Run(ctrl.SetupSignalHandler(), settings, cluster)
 }

@@ -73,8 +73,7 @@ func (r *AgenticSessionReconciler) Reconcile(ctx context.Context, request ctrl.R
 		return ctrl.Result{}, fmt.Errorf("reading the session: %w", err)
 	}
 	if s.DeletionTimestamp != nil {
-		// Everything the session has is owned by it and goes with it.
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.end(ctx, s, began)
 	}
 	phase := s.Status.Phase
 	wake, err := r.pass(ctx, s, began)
@@ -113,6 +112,16 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 	default:
 		return w.Wake(), enforceErr
 	}
+}
+
+// end ends the run of a session that is being deleted. Everything the session has is owned by it and
+// goes with it, but somebody's finalizer may keep the session itself for long.
+func (r *AgenticSessionReconciler) end(ctx context.Context, s *v1alpha1.AgenticSession, now time.Time) error {
+	seen, err := r.observe(ctx, s, now)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.removeRuns(ctx, seen), r.release(ctx, seen))
 }
 
 // afterConflict is when a session is looked at again whose status could not be written because it

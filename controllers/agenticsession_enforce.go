@@ -163,7 +163,11 @@ func (r *AgenticSessionReconciler) ensureJob(ctx context.Context, o *seen) error
 	if timeout := w.Session.Spec.Timeout; timeout != nil {
 		o.plan.Operator.JobDeadline = w.JobDeadline(*timeout)
 	}
-	job, err := r.applier().Ensure(ctx, o.plan.Job(w.Session.Status.Run), nil)
+	desired := o.plan.Job(w.Session.Status.Run)
+	if o.objects.token != nil {
+		desired.Annotations[v1alpha1.AnnotationServiceSecret] = serviceDigest(o.objects.token.Annotations)
+	}
+	job, err := r.applier().Ensure(ctx, desired, nil)
 	if err != nil {
 		return err
 	}
@@ -180,6 +184,10 @@ func (r *AgenticSessionReconciler) keepJob(ctx context.Context, o *seen) error {
 		return nil
 	}
 	desired := job.DeepCopy()
+	if o.world.Phase() == v1alpha1.PhaseCreating {
+		one, no := int32(1), false
+		desired.Spec.Parallelism, desired.Spec.Suspend = &one, &no
+	}
 	timeout, err := strconv.ParseInt(job.Annotations[v1alpha1.AnnotationTimeoutSeconds], 10, 64)
 	if err == nil && o.world.Phase() == v1alpha1.PhaseRunning {
 		desired.Spec.ActiveDeadlineSeconds = nil
@@ -227,7 +235,7 @@ func (r *AgenticSessionReconciler) removeRuns(ctx context.Context, o *seen) erro
 	var errs []error
 	for i := range o.jobs {
 		job := &o.jobs[i]
-		if owned(job, o.world.Session) && o.world.RemoveJob(job) {
+		if ofThis(job, o.world.Session) && o.world.RemoveJob(job) {
 			errs = append(errs, r.applier().Remove(ctx, job))
 		}
 	}

@@ -98,12 +98,18 @@ func (r *AgenticSessionReconciler) observeProject(ctx context.Context, o *seen) 
 func (r *AgenticSessionReconciler) inactivity(s *v1alpha1.AgenticSession, project *v1alpha1.ProjectSettings) time.Duration {
 	switch {
 	case s.Spec.InactivityTimeout != nil:
-		return time.Duration(*s.Spec.InactivityTimeout) * time.Second
+		return seconds(*s.Spec.InactivityTimeout)
 	case project != nil && project.Spec.InactivityTimeoutSeconds != nil:
-		return time.Duration(*project.Spec.InactivityTimeoutSeconds) * time.Second
+		return seconds(*project.Spec.InactivityTimeoutSeconds)
 	default:
 		return r.Config.DefaultInactivity
 	}
+}
+
+// seconds is a duration of that many seconds, at most ten years: more is never meant, and would not fit.
+func seconds(n int64) time.Duration {
+	const most = 10 * 365 * 24 * 60 * 60
+	return time.Duration(min(n, most)) * time.Second
 }
 
 // observeObjects reads the session's objects besides its Jobs.

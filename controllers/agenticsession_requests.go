@@ -7,11 +7,13 @@ import (
 	"maps"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/session"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
@@ -19,8 +21,15 @@ import (
 // is made only if the annotation still says what this pass has seen: a newer request stays.
 func (r *AgenticSessionReconciler) consumeRequests(ctx context.Context, o *seen) error {
 	var keys []string
-	if o.world.Honoured() {
+	switch asked := o.world.Session.Annotations[v1alpha1.AnnotationDesiredPhase]; {
+	case o.world.Honoured():
 		keys = append(keys, v1alpha1.AnnotationDesiredPhase, requestTime(o.world.Session))
+	case asked != "" && session.Request(o.world.Session) == "":
+		// Left there, it would be in the way of the next request, and nobody would know why nothing
+		// happened.
+		keys = append(keys, v1alpha1.AnnotationDesiredPhase)
+		r.Events.Eventf(o.world.Session, nil, corev1.EventTypeWarning, v1alpha1.ReasonUnknownRequest, "RemoveRequest",
+			"%s=%s asks for nothing: it must be %s or %s; it was removed", v1alpha1.AnnotationDesiredPhase, short(asked), v1alpha1.DesiredRunning, v1alpha1.DesiredStopped)
 	}
 	if o.promptForced() {
 		keys = append(keys, v1alpha1.AnnotationForceExecutePrompt)

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -95,11 +93,8 @@ func post(ctx context.Context, base, token string, call *session.Call) (err erro
 	if answer.StatusCode == http.StatusOK {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, 300))
-	if err != nil {
-		return fmt.Errorf("it answered %s", answer.Status)
-	}
-	return fmt.Errorf("it answered %s: %s", answer.Status, strings.TrimSpace(string(text)))
+	// What it says beside is for its log: it may hold what not everybody may read.
+	return fmt.Errorf("it answered %s; see the log of its pod", answer.Status)
 }
 
 // quiet leaves out of a connection error what changes with each attempt, such as our own port, so

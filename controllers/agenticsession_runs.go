@@ -80,7 +80,8 @@ func (r *AgenticSessionReconciler) observeJob(ctx context.Context, o *seen) erro
 	return nil
 }
 
-// looksAfter says that the Job of a pod is still there, so that the pod is the Job's business.
+// looksAfter says that the Job of a pod is there, so that the pod is the Job's business. A Job that is
+// being deleted looks after nothing: somebody's finalizer may keep it for ever.
 func (o *seen) looksAfter(pod *corev1.Pod) bool {
 	controller := metav1.GetControllerOf(pod)
 	if controller == nil {
@@ -88,10 +89,11 @@ func (o *seen) looksAfter(pod *corev1.Pod) bool {
 	}
 	for i := range o.jobs {
 		if o.jobs[i].UID == controller.UID {
-			return true
+			return o.jobs[i].DeletionTimestamp == nil
 		}
 	}
-	return o.world.Job != nil && o.world.Job.UID == controller.UID
+	job := o.world.Job
+	return job != nil && job.UID == controller.UID && job.DeletionTimestamp == nil
 }
 
 // observeRefusal reads why the Job controller could not make the pod. It says so in Events alone.
@@ -125,18 +127,22 @@ func (r *AgenticSessionReconciler) ofSession(s *v1alpha1.AgenticSession) []clien
 }
 
 // belongs says that a Job or pod with the session's label is really one of its runs, or of those
-// of an earlier session of that name: anyone may set labels.
+// of an earlier session of that name: anyone may set labels, and copy an object with them.
 func belongs(object client.Object, s *v1alpha1.AgenticSession) bool {
-	if owned(object, s) || object.GetAnnotations()[v1alpha1.AnnotationSessionUID] == string(s.UID) {
-		return true
-	}
 	controller := metav1.GetControllerOf(object)
 	switch {
 	case controller == nil:
-		return false
+		_, pod := object.(*corev1.Pod)
+		return object.GetAnnotations()[v1alpha1.AnnotationSessionUID] == string(s.UID) &&
+			(pod || workload.SessionOfJob(object.GetName()) == s.Name)
 	case controller.Kind == "Job":
 		return workload.SessionOfJob(controller.Name) == s.Name
 	default:
 		return controller.Kind == "AgenticSession" && controller.Name == s.Name
 	}
+}
+
+// ofThis says that a Job belongs to this very session, and not to an earlier one of its name.
+func ofThis(job *batchv1.Job, s *v1alpha1.AgenticSession) bool {
+	return owned(job, s) || metav1.GetControllerOf(job) == nil && job.Annotations[v1alpha1.AnnotationSessionUID] == string(s.UID)
 }

@@ -35,10 +35,30 @@ func (r *AgenticSessionReconciler) ensureToken(ctx context.Context, o *seen) err
 	if err == nil && !fine {
 		err = r.renewToken(ctx, o)
 	}
-	if errors.Is(err, errToken) {
+	switch {
+	case errors.Is(err, errToken):
 		o.world.TokenTrouble = err.Error()
+	case err == nil && o.serviceSecretLost():
+		o.world.TokenTrouble = "Secret " + o.objects.token.Name + " was deleted while the runner was up, and the key " + workload.AGUITokenKey + " that the runner has read is lost with it: nobody can call the runner; to mend it, stop the session and start it again"
 	}
 	return err
+}
+
+// serviceSecretLost says that the runner was started with another secret of its Service than the
+// Secret holds now.
+func (o *seen) serviceSecretLost() bool {
+	job := o.world.Job
+	if job == nil || o.objects.token == nil {
+		return false
+	}
+	began := job.Annotations[v1alpha1.AnnotationServiceSecret]
+	return began != "" && began != serviceDigest(o.objects.token.Annotations)
+}
+
+// serviceDigest is the part of a token Secret's digest that stands for the secret of the Service.
+func serviceDigest(annotations map[string]string) string {
+	_, service, _ := strings.Cut(annotations[v1alpha1.AnnotationTokenDigest], ".")
+	return service
 }
 
 // tokenFine says whether the token of the run is there, not due, and as it was stored. The content
@@ -159,7 +179,7 @@ func (r *AgenticSessionReconciler) storeToken(ctx context.Context, o *seen, desi
 		return nil, fmt.Errorf("%w: reading Secret %s: %w", errToken, desired.Name, err)
 	}
 	if secret := stored.Data[workload.AGUITokenKey]; owned(stored, o.world.Session) && len(secret) > 0 &&
-		stored.Labels[v1alpha1.LabelRun] == desired.Labels[v1alpha1.LabelRun] {
+		(o.world.Job != nil || stored.Labels[v1alpha1.LabelRun] == desired.Labels[v1alpha1.LabelRun]) {
 		desired.Data[workload.AGUITokenKey] = secret
 		desired.Annotations[v1alpha1.AnnotationTokenDigest] = digest(desired)
 	}

@@ -24,6 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Completed",type=date,JSONPath=`.status.completionTime`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",message="the name of a session must be at most 52 lower-case letters, digits and '-' and begin and end with a letter or digit: its Service, Job and pod labels are named after it; choose a shorter name without dots"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name != 'trigger'",message="a session must not be named trigger: its ServiceAccount would have the name of the project's own; choose another name"
 type AgenticSession struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata. The name also names the session's Service, Job and volume: at most
@@ -86,6 +87,7 @@ type AgenticSessionSpec struct {
 	// off. Unset means the project's inactivityTimeoutSeconds, then the operator's default.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="inactivityTimeout must be 0 (off) or a positive number of seconds; leave it out for the project's default"
+	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="inactivityTimeout must be at most 31536000 seconds (one year); use 0 to switch it off"
 	InactivityTimeout *int64 `json:"inactivityTimeout,omitempty"`
 
 	// Whether the runner ends by itself when the agent has finished its answer, instead of waiting
@@ -178,12 +180,14 @@ type Repo struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="a repository URL must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^https?://[^/@]*:[^/@]*@')",message="a URL must not hold a password: it would be seen by everybody who may look at the object; put credentials into the project's Secrets"
 	URL string `json:"url"`
 
 	// Branch to check out.
 	// +optional
 	// +kubebuilder:default=main
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_][^ ~^:?*]*$')",message="a branch must begin with a letter, a digit or '_' and hold no blanks and none of ~ ^ : ? *"
 	Branch string `json:"branch,omitempty"`
 
 	// Whether the runner pushes its commits back.
@@ -205,16 +209,19 @@ type Workflow struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="gitUrl must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^https?://[^/@]*:[^/@]*@')",message="a URL must not hold a password: it would be seen by everybody who may look at the object; put credentials into the project's Secrets"
 	GitURL string `json:"gitUrl"`
 
 	// Branch to check out.
 	// +optional
 	// +kubebuilder:default=main
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_][^ ~^:?*]*$')",message="a branch must begin with a letter, a digit or '_' and hold no blanks and none of ~ ^ : ? *"
 	Branch string `json:"branch,omitempty"`
 
 	// Folder of the workflow inside the repository; empty means its root.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must be a folder inside the repository: neither absolute nor with '..'"
 	Path string `json:"path,omitempty"`
 }

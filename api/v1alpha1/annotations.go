@@ -38,6 +38,9 @@ const (
 	// AnnotationRunWorkflow is on the Job: the workflow that the runner was started with, as JSON;
 	// ours.
 	AnnotationRunWorkflow = "ambient-code.io/run-workflow"
+	// AnnotationServiceSecret is on the Job: a digest of the secret of the runner's Service that the
+	// runner was started with; ours.
+	AnnotationServiceSecret = "ambient-code.io/service-secret"
 	// AnnotationTokenDigest is on the token Secret: a digest of its content, by which a change of it
 	// is known; ours.
 	AnnotationTokenDigest = "ambient-code.io/token-digest"
@@ -118,6 +121,7 @@ var Keys = []Key{
 	{AnnotationRunSpec, "Job", "operator", "operator", "digest of what of the spec takes effect at the start of a run only"},
 	{AnnotationRunRepos, "Job", "operator", "operator", "repositories the runner was started with"},
 	{AnnotationRunWorkflow, "Job", "operator", "operator", "workflow the runner was started with"},
+	{AnnotationServiceSecret, "Job", "operator", "operator", "digest of the secret of the runner's Service that the runner was started with"},
 	{AnnotationTokenDigest, "Secret", "operator", "operator", "digest of the Secret's content"},
 	{AnnotationRunnerType, "Job", "operator", "people", "id of the run's runner type"},
 	{AnnotationRunnerPort, "Job", "operator", "operator", "port of the run's runner"},

@@ -67,6 +67,7 @@ type ProjectSettingsSpec struct {
 	// +optional
 	// +kubebuilder:default=86400
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="inactivityTimeoutSeconds must be 0 (off) or a positive number of seconds"
+	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="inactivityTimeoutSeconds must be at most 31536000 seconds (one year); use 0 to switch it off"
 	InactivityTimeoutSeconds *int64 `json:"inactivityTimeoutSeconds,omitempty"`
 
 	// Tools every session of the project may use through the Model Context Protocol.
@@ -77,11 +78,12 @@ type ProjectSettingsSpec struct {
 // GroupAccess gives a group a role in the project.
 type GroupAccess struct {
 	// Name of the group as the cluster's authentication reports it. system:authenticated and
-	// system:unauthenticated are refused: they would open the project to everybody.
+	// system:unauthenticated are refused: they would open the project to everybody, and so is
+	// system:serviceaccounts: it is every pod of the cluster.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="!(self in ['system:authenticated', 'system:unauthenticated'])",message="this group would open the project to everybody; name a group of your own"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['system:authenticated', 'system:unauthenticated', 'system:serviceaccounts'])",message="this group would open the project to everybody; name a group of your own"
 	GroupName string `json:"groupName"`
 
 	// What the group may do: admin manages the project, edit runs sessions, view only looks.
@@ -109,11 +111,13 @@ type ProjectRepository struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="a repository URL must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^https?://[^/@]*:[^/@]*@')",message="a URL must not hold a password: it would be seen by everybody who may look at the object; put credentials into the project's Secrets"
 	URL string `json:"url"`
 
 	// Branch to check out; empty means the repository's default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_][^ ~^:?*]*$')",message="a branch must begin with a letter, a digit or '_' and hold no blanks and none of ~ ^ : ? *"
 	Branch string `json:"branch,omitempty"`
 
 	// Who hosts it.

@@ -144,6 +144,7 @@ const (
 	ReasonRunnerCallFailed      = "RunnerCallFailed"
 	ReasonTokenNotRenewed       = "TokenNotRenewed"
 	ReasonForcedStop            = "ForcedStop"
+	ReasonUnknownRequest        = "UnknownRequest"
 	ReasonRegistryInvalid       = "RegistryInvalid"
 	ReasonNotNeeded             = "NotNeeded"
 )
@@ -187,6 +188,7 @@ var Reasons = []Word{
 	{ReasonSpecChanged, "the spec was edited after the run began; the edit takes effect when the session is next started"},
 	{ReasonRunnerCallFailed, "the runner did not take over an edit of the repositories or the workflow; it is asked again"},
 	{ReasonTokenNotRenewed, "the runner's token could not be minted or renewed; it is tried again"},
+	{ReasonUnknownRequest, "the annotation ambient-code.io/desired-phase holds neither Running nor Stopped; it is removed"},
 	{ReasonForcedStop, "a pod was still there long after its grace period and is removed by force; its node may be lost"},
 	{ReasonNotNeeded, "the session's runner type keeps its workspace elsewhere, or not at all"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},

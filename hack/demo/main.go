@@ -20,7 +20,6 @@ import (
 )
 
 const (
-	clusterName = "demo"
 	project     = "demo-project"
 	sessionName = "first-steps"
 	repository  = "sample"
@@ -41,7 +40,7 @@ func run(ctx context.Context) (err error) {
 	headline("1. A local Kubernetes")
 	say("The first time its programs are built from source, which takes some minutes; then it starts in seconds.")
 	cluster, err := rig.Up(ctx, rig.Options{
-		Name: clusterName, Node: os.Getenv("DEMO_NODE"), Kubeconfig: os.Getenv("DEMO_KUBECONFIG"),
+		Name: fmt.Sprintf("demo-%d", os.Getpid()), Node: os.Getenv("DEMO_NODE"), Kubeconfig: os.Getenv("DEMO_KUBECONFIG"),
 		DieWithUs: true, Progress: os.Stdout,
 	})
 	if err != nil {
@@ -120,7 +119,13 @@ func (d *demo) stop() error {
 	if d.process == nil {
 		return nil
 	}
-	return d.process.Stop()
+	if err := d.process.Stop(); err != nil {
+		return err
+	}
+	if err := os.Remove(d.process.Log); err != nil {
+		return fmt.Errorf("removing the operator's log: %w", err)
+	}
+	return nil
 }
 
 func headline(text string) { fmt.Printf("\n\033[1m%s\033[0m\n", text) }

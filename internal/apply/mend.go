@@ -72,9 +72,13 @@ func copySpec(desired, onto client.Object) (replace bool) {
 	case *networkingv1.NetworkPolicy:
 		onto.(*networkingv1.NetworkPolicy).Spec = want.Spec
 	case *batchv1.Job:
-		onto.(*batchv1.Job).Spec.ActiveDeadlineSeconds = want.Spec.ActiveDeadlineSeconds
+		have := onto.(*batchv1.Job)
+		have.Spec.ActiveDeadlineSeconds = want.Spec.ActiveDeadlineSeconds
+		if want.Spec.Suspend != nil {
+			have.Spec.Parallelism, have.Spec.Suspend = want.Spec.Parallelism, want.Spec.Suspend
+		}
 		if want.Spec.TTLSecondsAfterFinished != nil {
-			onto.(*batchv1.Job).Spec.TTLSecondsAfterFinished = want.Spec.TTLSecondsAfterFinished
+			have.Spec.TTLSecondsAfterFinished = want.Spec.TTLSecondsAfterFinished
 		}
 	}
 	return false

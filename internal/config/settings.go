@@ -34,7 +34,7 @@ var Settings = []Setting{
 		define: func(c *Config, f *flag.FlagSet) {
 			f.IntVar(&c.MaxConcurrentReconciles, "max-concurrent-reconciles", 10, "how many sessions are worked on at the same time")
 		},
-		set: func(c *Config, v string) (err error) { c.MaxConcurrentReconciles, err = number(v); return err }},
+		set: func(c *Config, v string) error { return number(v, &c.MaxConcurrentReconciles) }},
 	{Flag: "metrics-bind-address", Default: ":8080", Meaning: "where metrics are served; 0 switches them off",
 		define: func(c *Config, f *flag.FlagSet) {
 			f.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 switches them off")
@@ -103,12 +103,14 @@ var (
 	errBoolean = errors.New("must be true or false")
 )
 
-func number(v string) (int, error) {
+// number leaves the setting as it is where the value is none.
+func number(v string, into *int) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		return 0, errNumber
+		return errNumber
 	}
-	return n, nil
+	*into = n
+	return nil
 }
 
 func seconds(v string) (time.Duration, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -43,6 +44,9 @@ const (
 func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) error {
 	ctrl.SetLogger(zap.New(zap.UseDevMode(settings.DevMode), zap.StacktraceLevel(zapcore.DPanicLevel)))
 	mgr, err := NewManager(settings, cluster)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the cluster does not know the operator's kinds; install the CRDs with: make install (%w)", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ var Roles = map[v1alpha1.GroupRole]string{
 }
 
 // everybody are the groups that every request belongs to.
-var everybody = []string{"system:authenticated", "system:unauthenticated"}
+var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
 
 // Grants sorts a groupAccess list: the entries that are to be in effect, each once, in the order
 // of the list, and those that are refused. The API refuses the latter at once; settings that were

@@ -127,6 +127,9 @@ func (w *World) grace() time.Duration {
 
 // RemoveJob says whether the Job must go in the stored phase.
 func (w *World) RemoveJob(job *batchv1.Job) bool {
+	if w.Session.DeletionTimestamp != nil {
+		return true
+	}
 	switch w.Phase() {
 	case v1alpha1.PhasePending, v1alpha1.PhaseStopping, v1alpha1.PhaseStopped:
 		return true

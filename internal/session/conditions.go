@@ -15,6 +15,9 @@ import (
 func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []metav1.Condition {
 	all := status.Conditions
 	set := func(kind string, is metav1.ConditionStatus, reason, message string) {
+		if len(message) > longestMessage {
+			message = strings.ToValidUTF8(message[:longestMessage], "") + "..."
+		}
 		meta.SetStatusCondition(&all, metav1.Condition{
 			Type: kind, Status: is, Reason: reason, Message: message,
 			ObservedGeneration: w.Session.Generation, LastTransitionTime: metav1.NewTime(w.Now),
@@ -36,7 +39,7 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 		} else {
 			keepRun(set, all)
 		}
-		if d.Moves() && d.Reason == v1alpha1.ReasonRunnerLost {
+		if d.Moves() && d.Reason == v1alpha1.ReasonRunnerLost && w.Job == nil {
 			set(v1alpha1.ConditionJobCreated, metav1.ConditionFalse, v1alpha1.ReasonMissing, "the Job of the run is gone")
 		}
 	default:
@@ -44,6 +47,10 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	}
 	return all
 }
+
+// longestMessage keeps a condition far below what the API server takes, which refuses the whole
+// status otherwise.
+const longestMessage = 4096
 
 type setter = func(kind string, is metav1.ConditionStatus, reason, message string)
 
@@ -85,7 +92,7 @@ func setNoRun(set setter, w *World, d Decision) {
 
 // sound says that nothing is missing or in the way while the runner is up.
 func sound(w *World) bool {
-	return len(w.Obstacles) == 0 && len(w.Absent) == 0
+	return len(w.Obstacles) == 0 && len(w.Absent) == 0 && w.TokenTrouble == ""
 }
 
 func setEnd(set setter, d Decision) {

@@ -20,8 +20,10 @@ type Call struct {
 	Path string
 	// Body is sent as JSON.
 	Body any
-	// Repo is the repository that the call is about, nil for the workflow.
+	// Repo is the repository that the call is about, nil for the workflow; Name is its name at the
+	// runner.
 	Repo *v1alpha1.Repo
+	Name string
 }
 
 // CallResult is what came of a call; Err is nil when the runner took it over.
@@ -79,13 +81,13 @@ func (w *World) Calls() []Call {
 	for i := range known {
 		if !wanted(w.Session.Spec.Repos, known[i].Name) {
 			repo := &v1alpha1.Repo{URL: known[i].URL, Branch: known[i].Branch}
-			calls = append(calls, Call{Path: pathRemoveRepo, Repo: repo, Body: map[string]string{"name": known[i].Name}})
+			calls = append(calls, Call{Path: pathRemoveRepo, Repo: repo, Name: known[i].Name, Body: map[string]string{"name": known[i].Name}})
 		}
 	}
 	for i := range w.Session.Spec.Repos {
 		repo := &w.Session.Spec.Repos[i]
 		if !sameRepo(findRepo(known, repo.Name()), repo) {
-			calls = append(calls, Call{Path: pathAddRepo, Repo: repo, Body: map[string]string{"url": repo.URL, "branch": repo.Branch, "name": repo.Name()}})
+			calls = append(calls, Call{Path: pathAddRepo, Repo: repo, Name: repo.Name(), Body: map[string]string{"url": repo.URL, "branch": repo.Branch, "name": repo.Name()}})
 		}
 	}
 	if want := w.Session.Spec.ActiveWorkflow; want != nil && !sameWorkflow(w.Session.Status.ReconciledWorkflow, want) {
@@ -142,7 +144,7 @@ func settle(status *v1alpha1.AgenticSessionStatus, w *World) {
 		switch result.Path {
 		case pathRemoveRepo:
 			if result.Err == nil {
-				status.ReconciledRepos = slices.DeleteFunc(status.ReconciledRepos, func(r v1alpha1.ReconciledRepo) bool { return r.Name == result.Repo.Name() })
+				status.ReconciledRepos = slices.DeleteFunc(status.ReconciledRepos, func(r v1alpha1.ReconciledRepo) bool { return r.Name == result.Name })
 			}
 		case pathAddRepo:
 			settleRepo(status, result, &now)
@@ -172,7 +174,9 @@ func settleRepo(status *v1alpha1.AgenticSessionStatus, result *CallResult, now *
 func setEdits(set setter, w *World, d Decision, status *v1alpha1.AgenticSessionStatus) {
 	repos := edit{kind: v1alpha1.ConditionReposReconciled, fine: "the runner has the repositories of the spec"}
 	workflow := edit{kind: v1alpha1.ConditionWorkflowReconciled, fine: "the runner has the workflow of the spec"}
-	if d.To == v1alpha1.PhaseRunning {
+	if d.To != v1alpha1.PhaseRunning {
+		repos.fine, workflow.fine = "the next run begins with the repositories of the spec", "the next run begins with the workflow of the spec"
+	} else {
 		repos.waits = strings.Join(untold(w.Session.Spec.Repos, status.ReconciledRepos), ", ")
 		if want := w.Session.Spec.ActiveWorkflow; want != nil && !sameWorkflow(status.ReconciledWorkflow, want) {
 			workflow.waits = want.GitURL

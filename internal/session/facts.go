@@ -39,7 +39,7 @@ var Facts = []FactInfo{
 	{JobFailed, "the run's Job failed, or its runner exited with another code or was evicted", func(w *World) bool { o := w.outcome(); return o != nil && !o.Succeeded }},
 	{RunnerReady, "the runner answers its readiness probe", (*World).ready},
 	{RunnerUnstartable, "the runner can never start as it is", func(w *World) bool { o := w.obstacle(); return o != nil && o.Final }},
-	{RunnerLost, "the run's Job was recorded and is gone, or another has its name", (*World).lost},
+	{RunnerLost, "the run's Job was recorded and is gone, another has its name, or somebody took its pod from it", (*World).lost},
 	{RunnerGone, "no Job and no pod of the session is left", (*World).gone},
 	{RunnerExists, "a Job or pod of an earlier run is left", func(w *World) bool { return !w.gone() }},
 	{StopRequested, "a stop is asked for and not yet carried out", func(w *World) bool { return w.requested(v1alpha1.DesiredStopped) }},
@@ -66,7 +66,20 @@ func (w *World) Holds(fact Fact) bool {
 }
 
 func (w *World) lost() bool {
-	return w.recorded() && (w.Job == nil || w.replaced())
+	return w.recorded() && (w.Job == nil || w.replaced() || w.interrupted())
+}
+
+// interrupted says that somebody took the pod of a running session away from it, by suspending its
+// Job or by letting it have no pod. Undone, that would make another pod do the work once more.
+func (w *World) interrupted() bool {
+	job := w.currentJob()
+	if job == nil || w.Phase() != v1alpha1.PhaseRunning || Finished(job) {
+		return false
+	}
+	pod, known := w.pod(), w.Session.Status.PodName
+	return job.Spec.Suspend != nil && *job.Spec.Suspend ||
+		job.Spec.Parallelism != nil && *job.Spec.Parallelism != 1 ||
+		known != "" && pod != nil && pod.Name != known
 }
 
 func (w *World) gone() bool {

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
@@ -41,14 +43,14 @@ var Rules = []Rule{
 	{"stop-before-start", pending, []Fact{StopRequested}, v1alpha1.PhaseStopped, v1alpha1.ReasonStoppedByUser, says("stopped on request before a run began; to start it, set the annotation " + v1alpha1.AnnotationDesiredPhase + "=Running")},
 	{"stop", starting, []Fact{StopRequested}, v1alpha1.PhaseStopping, v1alpha1.ReasonStoppedByUser, says("a stop was asked for; the runner is being ended")},
 	{"invalid-spec", pending, []Fact{SpecInvalid}, v1alpha1.PhaseFailed, v1alpha1.ReasonInvalidSpec, explainProblems},
-	{"previous-run", pending, []Fact{RunnerExists}, v1alpha1.PhasePending, v1alpha1.ReasonWaitingForPreviousRun, says("waits until the Job and the pods of the previous run are gone")},
+	{"previous-run", pending, []Fact{RunnerExists}, v1alpha1.PhasePending, v1alpha1.ReasonWaitingForPreviousRun, explainPreviousRun},
 	{"namespace", pending, []Fact{NamespaceClosed}, v1alpha1.PhasePending, v1alpha1.ReasonNamespaceNotManaged, explainNamespace},
 	{"prerequisites", pending, []Fact{PrerequisiteMissing}, v1alpha1.PhasePending, v1alpha1.ReasonPrerequisiteMissing, explainMissing},
 	{"provision", pending, nil, v1alpha1.PhaseCreating, v1alpha1.ReasonProvisioning, says("the objects of the run are being made")},
 	{"name-taken", creating, []Fact{NameTaken}, v1alpha1.PhaseFailed, v1alpha1.ReasonNameCollision, explainObstacle},
 	{"runner-unstartable", creating, []Fact{RunnerUnstartable}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerUnstartable, explainObstacle},
 	{"started", creating, []Fact{RunnerReady}, v1alpha1.PhaseRunning, v1alpha1.ReasonRunnerStarted, says("the runner is up")},
-	{"runner-lost", starting, []Fact{RunnerLost}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerLost, says("the Job of the run was removed before its outcome was known; its work is not run again by itself: start the session again if it should be")},
+	{"runner-lost", starting, []Fact{RunnerLost}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerLost, says("the Job of the run was removed or interrupted before its outcome was known; its work is not run again by itself: start the session again if it should be")},
 	{"start-timeout", creating, []Fact{StartDeadlinePassed}, v1alpha1.PhaseFailed, v1alpha1.ReasonStartTimeout, explainStartTimeout},
 	{"idle", running, []Fact{Idle}, v1alpha1.PhaseStopping, v1alpha1.ReasonInactivityTimeout, explainIdle},
 	{"stopped", stopping, []Fact{RunnerGone}, v1alpha1.PhaseStopped, v1alpha1.ReasonStoppedByUser, explainStopped},
@@ -164,6 +166,9 @@ func explainStay(w *World) (string, string) {
 		if met := w.met(); met != nil {
 			return met.Reason, met.Message
 		}
+		if w.TokenTrouble != "" {
+			return v1alpha1.ReasonTokenNotRenewed, w.TokenTrouble
+		}
 		if len(w.Absent) > 0 {
 			return v1alpha1.ReasonMissing, "not in place: " + strings.Join(w.Absent, ", ")
 		}
@@ -172,10 +177,34 @@ func explainStay(w *World) (string, string) {
 		if overdue := w.Overdue(); len(overdue) > 0 {
 			return v1alpha1.ReasonForcedStop, explainOverdue(overdue[0])
 		}
-		return stopReason(w), "waits until the runner's Job and pods are gone"
+		return stopReason(w), "waits until the runner's Job and pods are gone" + w.held()
 	default:
 		return stored(w)
 	}
+}
+
+func explainPreviousRun(w *World) (string, string) {
+	return "", "waits until the Job and the pods of the previous run are gone" + w.held()
+}
+
+// held names what somebody's finalizers keep; empty for nothing.
+func (w *World) held() string {
+	var objects []metav1.Object
+	if w.Job != nil {
+		objects = append(objects, w.Job)
+	}
+	for i := range w.Pods {
+		objects = append(objects, &w.Pods[i])
+	}
+	for _, object := range objects {
+		foreign := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool {
+			return f == batchv1.JobTrackingFinalizer || f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+		})
+		if object.GetDeletionTimestamp() != nil && len(foreign) > 0 {
+			return fmt.Sprintf("; %s is kept by the finalizers %s: whoever set them must take them off", object.GetName(), strings.Join(foreign, ", "))
+		}
+	}
+	return ""
 }
 
 func explainOverdue(pod *corev1.Pod) string {

@@ -111,8 +111,7 @@ func (p *Plan) runner() corev1.Container {
 		SecurityContext: containerSecurity(),
 		ReadinessProbe:  health(2, 3),
 		// A busy agent may answer late; only one that is silent for five minutes is taken for dead.
-		LivenessProbe:            health(30, 10),
-		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		LivenessProbe: health(30, 10),
 	}
 }
 

@@ -7,6 +7,7 @@ package workload
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
@@ -66,6 +67,10 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
 // one of 128 KiB or more.
 const maxEnvBytes = 128*1024 - 256
 
+// maxAllEnvBytes is how much a session's variables may take together: an object of more than about
+// 1.5 MB is refused, with an answer that does not say so.
+const maxAllEnvBytes = 800 * 1000
+
 // Problems says, a sentence each, why a session can never run as it is specified. The API refuses
 // the same at creation; objects that were stored before, or under another definition, come here.
 func Problems(s *v1alpha1.AgenticSession) []string {
@@ -76,6 +81,24 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	if len(s.Spec.InitialPrompt) > maxEnvBytes {
 		problems = append(problems, fmt.Sprintf("spec.initialPrompt has %d bytes, more than the %d that a runner can be started with: shorten it, or put it into a file of a repository", len(s.Spec.InitialPrompt), maxEnvBytes))
 	}
+	for _, field := range []struct {
+		name  string
+		value any
+	}{{"spec.repos", s.Spec.Repos}, {"spec.mcpServers", s.Spec.MCPServers}} {
+		if size := len(encode(field.value, "")); size > maxEnvBytes {
+			problems = append(problems, fmt.Sprintf("%s has %d bytes as JSON, more than the %d that a runner can be started with: shorten it", field.name, size, maxEnvBytes))
+		}
+	}
+	total := 0
+	for name, value := range s.Spec.EnvironmentVariables {
+		if total += len(literal(name, string(value)).Value); len(value) > maxEnvBytes {
+			problems = append(problems, fmt.Sprintf("the variable %s in spec.environmentVariables has %d bytes, more than the %d that a runner can be started with: shorten it", name, len(value), maxEnvBytes))
+		}
+	}
+	if total > maxAllEnvBytes {
+		problems = append(problems, fmt.Sprintf("spec.environmentVariables has %d bytes in all, more than the %d that a Job can hold: put large values into a file of a repository", total, maxAllEnvBytes))
+	}
+	slices.Sort(problems)
 	if s.Spec.Timeout != nil && *s.Spec.Timeout < 0 {
 		problems = append(problems, "spec.timeout is negative: set it to 0 for no limit, or to a number of seconds")
 	}

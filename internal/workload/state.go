@@ -66,9 +66,8 @@ func (p *Plan) stateContainer(name, program string, env []corev1.EnvVar) corev1.
 				corev1.ResourceMemory: resource.MustParse("1Gi"),
 			},
 		},
-		VolumeMounts:             slices.Concat(p.workspaceMounts(), p.trustedCAMounts()),
-		SecurityContext:          security,
-		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		VolumeMounts:    slices.Concat(p.workspaceMounts(), p.trustedCAMounts()),
+		SecurityContext: security,
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -158,19 +157,17 @@ func (c *cluster) adminConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-var kubectlCache struct {
-	once sync.Once
-	dir  string
-}
-
 // runKubectl runs kubectl as the administrator and returns what it printed.
 func (c *cluster) runKubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	if c.kubectl == "" {
 		return "", errors.New("kubectl is not on the PATH")
 	}
-	kubectlCache.once.Do(func() { kubectlCache.dir, _ = os.MkdirTemp("", "integration-kubectl-") }) //nolint:errcheck // an empty folder name only means no cache
-	cmd := exec.CommandContext(ctx, c.kubectl, append([]string{"--kubeconfig", c.kubeconfig, "--cache-dir", kubectlCache.dir}, args...)...)
+	cache, err := os.MkdirTemp("", "integration-kubectl-")
+	if err != nil {
+		return "", fmt.Errorf("making a folder for what kubectl caches: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, c.kubectl, append([]string{"--kubeconfig", c.kubeconfig, "--cache-dir", cache}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return string(out), errors.Join(err, os.RemoveAll(cache))
 }

@@ -20,9 +20,10 @@ type Process struct {
 	Metrics string
 	Log     string
 
-	cmd   *exec.Cmd
-	ended chan struct{}
-	err   error
+	cmd        *exec.Cmd
+	kubeconfig string
+	ended      chan struct{}
+	err        error
 }
 
 // RunOperator builds the operator and runs it on this machine as its ServiceAccount, with the
@@ -51,7 +52,7 @@ func (c *Cluster) RunOperator(ctx context.Context, log string, env map[string]st
 		cmd.Env = append(cmd.Env, name+"="+env[name])
 	}
 	cmd.Stdout, cmd.Stderr = file, file
-	p := &Process{Metrics: ports[0], Log: log, cmd: cmd, ended: make(chan struct{})}
+	p := &Process{Metrics: ports[0], Log: log, cmd: cmd, kubeconfig: kubeconfig, ended: make(chan struct{})}
 	return p, errors.Join(p.start(), file.Close())
 }
 
@@ -91,6 +92,9 @@ func (p *Process) Stop() error {
 		return fmt.Errorf("ending the operator: %w", err)
 	}
 	<-p.ended
+	if err := os.Remove(p.kubeconfig); err != nil {
+		return fmt.Errorf("removing the operator's kubeconfig: %w", err)
+	}
 	if p.err != nil {
 		return fmt.Errorf("the operator ended badly: %w; see its log %s", p.err, p.Log)
 	}
