@@ -14,8 +14,8 @@ import (
 // why says what the operator does with each resource, by API group and name. A right without a
 // reason is an error: nobody should have to guess why an operator may do what it may.
 var why = map[string]string{
-	"core/configmaps":                           "sees whether a project has a CA bundle of its own (metadata only)",
-	"core/events":                               "reads why the Job controller could not make a pod; tells who became the leader",
+	"core/configmaps":                           "sees whether a project has a CA bundle of its own (metadata only); reads the registry of runner types in the operator's namespace",
+	"core/events":                               "reads why the Job controller could not make a pod (in all namespaces); tells who became the leader (in its own)",
 	"core/limitranges":                          "gives containers of a project that ask for nothing modest requests and limits; delete because only who may delete an object may put its owner back",
 	"core/namespaces":                           "serves only namespaces that are labelled as managed",
 	"core/persistentvolumeclaims":               "makes the workspace of a session",
