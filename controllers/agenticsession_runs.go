@@ -36,10 +36,27 @@ func (r *AgenticSessionReconciler) observeRuns(ctx context.Context, o *seen) err
 			o.world.Leftovers++
 		}
 	}
+	if err := r.observePods(ctx, o, r.Client, r.ofSession(s)...); err != nil {
+		return err
+	}
+	if o.world.EndUnseen() {
+		// The cause of a failure is written once and cannot be mended later.
+		live := []client.ListOption{client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSession: s.Name}}
+		if err := r.observePods(ctx, o, r.Live, live...); err != nil {
+			return err
+		}
+	}
+	return r.observeRefusal(ctx, o)
+}
+
+// observePods reads the pods of the session from a cache or from the API server.
+func (r *AgenticSessionReconciler) observePods(ctx context.Context, o *seen, from client.Reader, options ...client.ListOption) error {
+	s := o.world.Session
 	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, r.ofSession(s)...); err != nil {
+	if err := from.List(ctx, pods, options...); err != nil {
 		return fmt.Errorf("listing the pods of the session: %w", err)
 	}
+	o.world.Pods, o.orphans = nil, nil
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if !belongs(pod, s) {
@@ -50,7 +67,7 @@ func (r *AgenticSessionReconciler) observeRuns(ctx context.Context, o *seen) err
 			o.orphans = append(o.orphans, *pod)
 		}
 	}
-	return r.observeRefusal(ctx, o)
+	return nil
 }
 
 // observeJob reads the Job of the current run. When the status knows of one that the cache does

@@ -179,6 +179,17 @@ func runnerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
+// EndUnseen says that the Job of a run has failed, but not why as far as the pods tell: the cache of
+// pods may lag behind that of Jobs.
+func (w *World) EndUnseen() bool {
+	job := w.currentJob()
+	if job == nil || w.Phase().Terminal() {
+		return false
+	}
+	failed, pod := condition(job, batchv1.JobFailed), w.pod()
+	return failed != nil && failed.Reason != batchv1.JobReasonDeadlineExceeded && (pod == nil || exit(pod) == nil)
+}
+
 // exited says that the runner's container has ended, whatever the Job says yet.
 func (w *World) exited() bool {
 	pod := w.pod()
