@@ -10,6 +10,8 @@ import (
 // it a workspace, an identity, a token and a network address, and reports its progress in the
 // status. Ask for a stop or a restart with the annotation ambient-code.io/desired-phase.
 //
+// +operator-sdk:csv:customresourcedefinitions:displayName="Agentic Session",order=1
+// +operator-sdk:csv:customresourcedefinitions:resources={{Job,v1,""},{Pod,v1,""},{Service,v1,""},{Secret,v1,""},{PersistentVolumeClaim,v1,""},{ServiceAccount,v1,""},{Role,v1,""},{RoleBinding,v1,""},{NetworkPolicy,v1,""}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=agenticsessions,singular=agenticsession,shortName=as,scope=Namespaced,categories={ambient,all}
@@ -59,20 +61,24 @@ type AgenticSessionSpec struct {
 	// again. At most 120000 characters: the runner gets it as an environment variable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=120000
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Initial prompt",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=1
 	InitialPrompt string `json:"initialPrompt,omitempty"`
 
 	// A name for people; it need not be unique.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Display name",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=2
 	DisplayName string `json:"displayName,omitempty"`
 
 	// Who asked for the session; handed to the runner and kept for audit.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="User context",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	UserContext *UserContext `json:"userContext,omitempty"`
 
 	// The language model and its settings.
 	// +optional
 	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Language model",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:llmSettings"}
 	LLMSettings LLMSettings `json:"llmSettings,omitempty"`
 
 	// Hard limit of one run in seconds, counted from the start of the runner; 0 means none. A run
@@ -81,6 +87,7 @@ type AgenticSessionSpec struct {
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="timeout must be 0 (no limit) or a positive number of seconds"
 	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="timeout must be at most 31536000 seconds (one year); use 0 for no limit"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Timeout (seconds)",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=3
 	Timeout *int64 `json:"timeout,omitempty"`
 
 	// Seconds without activity after which a running session is stopped by itself; 0 switches this
@@ -88,15 +95,18 @@ type AgenticSessionSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="inactivityTimeout must be 0 (off) or a positive number of seconds; leave it out for the project's default"
 	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="inactivityTimeout must be at most 31536000 seconds (one year); use 0 to switch it off"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Inactivity timeout (seconds)",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=4
 	InactivityTimeout *int64 `json:"inactivityTimeout,omitempty"`
 
 	// Whether the runner ends by itself when the agent has finished its answer, instead of waiting
 	// for the next message.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Stop when the answer is finished",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=5
 	StopOnRunFinished bool `json:"stopOnRunFinished,omitempty"`
 
 	// Whether a person talks with the agent while it runs.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Interactive",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=6
 	Interactive bool `json:"interactive,omitempty"`
 
 	// Git repositories the runner clones into the workspace. The last part of the URL, without
@@ -105,10 +115,12 @@ type AgenticSessionSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.url.find('[^/:]+$').replace('.git', '') == b.url.find('[^/:]+$').replace('.git', '')))",message="two repositories have the same name (the last part of the URL without .git): they would share one folder in the workspace; keep one of them"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Repositories",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repos"}
 	Repos []Repo `json:"repos,omitempty"`
 
 	// The workflow the agent follows, from a Git repository.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Active workflow",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:activeWorkflow"}
 	ActiveWorkflow *Workflow `json:"activeWorkflow,omitempty"`
 
 	// Extra environment variables of the runner. They may add and override ordinary values, never
@@ -118,10 +130,12 @@ type AgenticSessionSpec struct {
 	// +mapType=granular
 	// +kubebuilder:validation:MaxProperties=200
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z_][A-Za-z0-9_.-]*$'))",message="a name in environmentVariables must begin with a letter or '_' and hold only letters, digits, '_', '-' and '.'; rename it"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Environment variables",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	EnvironmentVariables map[string]EnvironmentValue `json:"environmentVariables,omitempty"`
 
 	// Tools the agent may use through the Model Context Protocol, besides the project's.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="MCP servers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	MCPServers *MCPServers `json:"mcpServers,omitempty"`
 }
 
@@ -135,17 +149,20 @@ type UserContext struct {
 	// Identity of the user at the platform.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="User ID",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	UserID string `json:"userId,omitempty"`
 
 	// The user's name for people.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="User name",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	DisplayName string `json:"displayName,omitempty"`
 
 	// Groups of the user at the time of the request.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Groups",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Groups []string `json:"groups,omitempty"`
 }
 
@@ -156,6 +173,7 @@ type LLMSettings struct {
 	// +kubebuilder:default=claude-sonnet-4-6
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Model",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:llmSettings","urn:alm:descriptor:com.tectonic.ui:text"}
 	Model string `json:"model,omitempty"`
 
 	// Sampling temperature, from 0 (always the likeliest answer) to 2.
@@ -163,12 +181,14 @@ type LLMSettings struct {
 	// +kubebuilder:default=0.7
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Temperature",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:llmSettings","urn:alm:descriptor:com.tectonic.ui:number"}
 	Temperature *float64 `json:"temperature,omitempty"`
 
 	// Most tokens of one answer.
 	// +optional
 	// +kubebuilder:default=4000
 	// +kubebuilder:validation:Minimum=1
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Most tokens of an answer",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:llmSettings","urn:alm:descriptor:com.tectonic.ui:number"}
 	MaxTokens int64 `json:"maxTokens,omitempty"`
 }
 
@@ -181,6 +201,7 @@ type Repo struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="a repository URL must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^https?://[^/@]*:[^/@]*@')",message="a URL must not hold a password: it would be seen by everybody who may look at the object; put credentials into the project's Secrets"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Repository URL",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repos","urn:alm:descriptor:com.tectonic.ui:text"}
 	URL string `json:"url"`
 
 	// Branch to check out.
@@ -188,11 +209,13 @@ type Repo struct {
 	// +kubebuilder:default=main
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_][^ ~^:?*]*$')",message="a branch must begin with a letter, a digit or '_' and hold no blanks and none of ~ ^ : ? *"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Branch",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repos","urn:alm:descriptor:com.tectonic.ui:text"}
 	Branch string `json:"branch,omitempty"`
 
 	// Whether the runner pushes its commits back.
 	// +optional
 	// +kubebuilder:default=false
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Push commits back",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repos","urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
 	AutoPush bool `json:"autoPush"`
 }
 
@@ -210,6 +233,7 @@ type Workflow struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="gitUrl must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^https?://[^/@]*:[^/@]*@')",message="a URL must not hold a password: it would be seen by everybody who may look at the object; put credentials into the project's Secrets"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Workflow URL",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:activeWorkflow","urn:alm:descriptor:com.tectonic.ui:text"}
 	GitURL string `json:"gitUrl"`
 
 	// Branch to check out.
@@ -217,11 +241,13 @@ type Workflow struct {
 	// +kubebuilder:default=main
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_][^ ~^:?*]*$')",message="a branch must begin with a letter, a digit or '_' and hold no blanks and none of ~ ^ : ? *"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Workflow branch",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:activeWorkflow","urn:alm:descriptor:com.tectonic.ui:text"}
 	Branch string `json:"branch,omitempty"`
 
 	// Folder of the workflow inside the repository; empty means its root.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must be a folder inside the repository: neither absolute nor with '..'"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Workflow folder",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:activeWorkflow","urn:alm:descriptor:com.tectonic.ui:text"}
 	Path string `json:"path,omitempty"`
 }

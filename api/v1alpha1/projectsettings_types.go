@@ -8,6 +8,8 @@ import (
 // Secret its runners use and after how long an idle session stops. A namespace has exactly one,
 // named projectsettings.
 //
+// +operator-sdk:csv:customresourcedefinitions:displayName="Project Settings",order=2
+// +operator-sdk:csv:customresourcedefinitions:resources={{RoleBinding,v1,""},{Role,v1,""},{ServiceAccount,v1,""},{LimitRange,v1,""},{Secret,v1,""},{NetworkPolicy,v1,""}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=projectsettings,singular=projectsettings,shortName=ps,scope=Namespaced,categories=ambient
@@ -47,6 +49,7 @@ type ProjectSettingsSpec struct {
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Group access",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:groupAccess"}
 	GroupAccess []GroupAccess `json:"groupAccess"`
 
 	// Name of the Secret whose keys every runner of the project gets as environment variables
@@ -54,12 +57,14 @@ type ProjectSettingsSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="runnerSecretsName must be the name of a Secret: lower-case letters, digits, '-' and '.'"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Runner Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	RunnerSecretsName string `json:"runnerSecretsName,omitempty"`
 
 	// Repositories offered to the sessions of the project.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Repositories",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repositories"}
 	Repositories []ProjectRepository `json:"repositories,omitempty"`
 
 	// Seconds without activity after which a session of the project is stopped by itself, unless
@@ -68,10 +73,12 @@ type ProjectSettingsSpec struct {
 	// +kubebuilder:default=86400
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="inactivityTimeoutSeconds must be 0 (off) or a positive number of seconds"
 	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="inactivityTimeoutSeconds must be at most 31536000 seconds (one year); use 0 to switch it off"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Inactivity timeout (seconds)",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	InactivityTimeoutSeconds *int64 `json:"inactivityTimeoutSeconds,omitempty"`
 
 	// Tools every session of the project may use through the Model Context Protocol.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="MCP servers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	MCPServers *MCPServers `json:"mcpServers,omitempty"`
 }
 
@@ -84,10 +91,12 @@ type GroupAccess struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="!(self in ['system:authenticated', 'system:unauthenticated', 'system:serviceaccounts'])",message="this group would open the project to everybody; name a group of your own"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Group",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:groupAccess","urn:alm:descriptor:com.tectonic.ui:text"}
 	GroupName string `json:"groupName"`
 
 	// What the group may do: admin manages the project, edit runs sessions, view only looks.
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Role",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:groupAccess","urn:alm:descriptor:com.tectonic.ui:select:admin","urn:alm:descriptor:com.tectonic.ui:select:edit","urn:alm:descriptor:com.tectonic.ui:select:view"}
 	Role GroupRole `json:"role"`
 }
 
@@ -112,17 +121,20 @@ type ProjectRepository struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://[^/\\\\s]+/[^\\\\s]*[^/\\\\s]$') || self.matches('^git@[^:/\\\\s]+:[^\\\\s]*[^/\\\\s]$')",message="a repository URL must have the form https://host/path, http://host/path, ssh://user@host/path or git@host:path"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^https?://[^/@]*:[^/@]*@')",message="a URL must not hold a password: it would be seen by everybody who may look at the object; put credentials into the project's Secrets"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Repository URL",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repositories","urn:alm:descriptor:com.tectonic.ui:text"}
 	URL string `json:"url"`
 
 	// Branch to check out; empty means the repository's default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_][^ ~^:?*]*$')",message="a branch must begin with a letter, a digit or '_' and hold no blanks and none of ~ ^ : ? *"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Branch",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repositories","urn:alm:descriptor:com.tectonic.ui:text"}
 	Branch string `json:"branch,omitempty"`
 
 	// Who hosts it.
 	// +optional
 	// +kubebuilder:validation:Enum=github;gitlab
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Provider",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repositories","urn:alm:descriptor:com.tectonic.ui:select:github","urn:alm:descriptor:com.tectonic.ui:select:gitlab"}
 	Provider string `json:"provider,omitempty"`
 }
 
@@ -130,31 +142,37 @@ type ProjectRepository struct {
 type ProjectSettingsStatus struct {
 	// The metadata.generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// How many RoleBindings of groupAccess are in place: one for every group and role.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="RoleBindings of groups",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=1
 	GroupBindingsCreated int32 `json:"groupBindingsCreated,omitempty"`
 
 	// Whether the ServiceAccount, Role and RoleBinding ambient-session-trigger, which scheduled
 	// sessions need, are in place.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Access for scheduled sessions",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=2
 	ScheduledSessionRBACReady bool `json:"scheduledSessionRBACReady,omitempty"`
 
 	// Whether the LimitRange ambient-default-limits is in place.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Default limits",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=3
 	LimitRangeReady bool `json:"limitRangeReady,omitempty"`
 
 	// Entries of groupAccess that are not in effect, and why. They do not keep the others from
 	// being in effect.
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Entries not in effect",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	GroupErrors []GroupError `json:"groupErrors,omitempty"`
 
 	// Observations in detail.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"},order=4
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -163,17 +181,21 @@ type ProjectSettingsStatus struct {
 type GroupError struct {
 	// The group.
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Group",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	GroupName string `json:"groupName"`
 
 	// The role that the group should have.
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Role",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Role string `json:"role"`
 
 	// A machine-readable word.
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Reason",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Reason string `json:"reason"`
 
 	// One sentence that says what is wrong and what to do.
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Message",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Message string `json:"message"`
 }
