@@ -34,7 +34,8 @@ MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '
 CODE_MODULES := $(foreach m,$(MODULES),$(if $(wildcard $m/*.go $m/*/*.go $m/*/*/*.go),$m))
 # Everything "make generate" writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml \
-	config/manager/kustomization.yaml docs/reference
+	config/manager/kustomization.yaml Dockerfile docs/reference \
+	config/manifests/bases bundle bundle.Dockerfile catalog/agentic-operator config/olmv1/installer_role.yaml
 
 ##@ General
 
@@ -42,7 +43,7 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## "; print "Usage: make TARGET" } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+	  /^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 clean: ## Remove what was built here (the Go caches and the local clusters' programs stay)
 	rm -rf bin operator
@@ -55,6 +56,7 @@ generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Write everything that is made from t
 	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=agentic-operator paths=./controllers/... output:rbac:dir=config/rbac
 	cd config/manager && $(KUSTOMIZE) edit set image agentic-operator=$(IMAGE):$(VERSION)
+	sed -i 's/^ARG VERSION=[0-9].*/ARG VERSION=$(VERSION)/' Dockerfile
 	go run ./hack/gendocs
 
 .PHONY: format
@@ -76,7 +78,7 @@ verify: verify-generated verify-format vet lint verify-modules verify-config ver
 verify-generated:
 	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
 	for p in $(GENERATED); do if [ -e $$p ]; then mkdir -p $$before/$$(dirname $$p); cp -R $$p $$before/$$p; fi; done; \
-	$(MAKE) generate; stale=; \
+	$(MAKE) generate bundle catalog; stale=; \
 	for p in $(GENERATED); do diff -ruN $$before/$$p $$p || stale="$$stale $$p"; done; \
 	if [ -n "$$stale" ]; then echo "Generated files were not up to date:$$stale. They are now: look at the change and commit it." >&2; exit 1; fi
 
@@ -172,28 +174,5 @@ $(BIN)/deploy.yaml: $(KUSTOMIZE)
 	(cd $$work/config/manager && $(KUSTOMIZE) edit set image agentic-operator=$(IMG)); \
 	$(KUSTOMIZE) build $$work/config/default >$@
 
-##@ Tools
-
-.PHONY: tools
-tools: $(CONTROLLER_GEN) $(KUSTOMIZE) $(GOLANGCI_LINT) ## Build the tools of make generate and make verify
-
-.PHONY: packaging-tools
-packaging-tools: $(OPERATOR_SDK) $(OPM) ## Build operator-sdk and opm (heavy; only packaging needs them)
-
-# Each tool is pinned in a module of its own and built again only when that module changes.
-LDFLAGS_golangci-lint = -X main.version=$(call version_of,golangci-lint,golangci-lint/v2)
-SDK_VERSION = -X github.com/operator-framework/operator-sdk/internal/version
-LDFLAGS_operator-sdk = $(foreach v,Version GitVersion ImageVersion,$(SDK_VERSION).$v=$(call version_of,operator-sdk,operator-sdk))
-# Without cgo and its libraries (gpgme, btrfs, devicemapper).
-TAGS_operator-sdk = containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
-LDFLAGS_opm = -X github.com/operator-framework/operator-registry/cmd/opm/version.opmVersion=$(call version_of,opm,operator-registry)
-TAGS_opm = json1,containers_image_docker_daemon_stub,$(TAGS_operator-sdk)
-version_of = $(shell awk '$$1 ~ "/$2$$" { print $$2 }' hack/tools/$1/go.mod)
-
-$(BIN)/%: hack/tools/%/go.mod hack/tools/%/go.sum
-	@echo "Building $* (once)"; mkdir -p $(BIN)
-	@cd hack/tools/$* && CGO_ENABLED=0 GOWORK=off go build -trimpath -tags "$(TAGS_$*)" -ldflags "-s -w $(LDFLAGS_$*)" -o $(BIN)/ tool && touch $@
-
-.PHONY: $(DEVCLUSTER)
-$(DEVCLUSTER):
-	@mkdir -p $(BIN); go -C hack/devcluster build -o $@ .
+include hack/packaging/packaging.mk
+include hack/tools/tools.mk

@@ -57,12 +57,16 @@ var Settings = []Setting{
 		set: func(c *Config, v string) error { c.Namespace = v; return nil }},
 	{Env: "BACKEND_NAMESPACE", Meaning: "the namespace of the platform's backend; empty means NAMESPACE",
 		set: func(c *Config, v string) error { c.BackendNamespace = v; return nil }},
-	{Env: "AMBIENT_CODE_RUNNER_IMAGE", Default: "quay.io/ambient_code/vteam_claude_runner:latest",
-		Meaning: "image of the built-in runner type",
+	{Env: "RELATED_IMAGE_RUNNER", Default: "quay.io/ambient_code/vteam_claude_runner:latest",
+		Meaning: "image of the built-in runner type as the installed version was released with; mirrors of a disconnected cluster have it",
 		set:     func(c *Config, v string) error { c.RunnerImage = v; return nil }},
-	{Env: "STATE_SYNC_IMAGE", Default: "quay.io/ambient_code/vteam_state_sync:latest",
-		Meaning: "image that fills workspaces and copies them to S3, for runner types that name none",
+	{Env: "AMBIENT_CODE_RUNNER_IMAGE", Meaning: "image of the built-in runner type; empty means RELATED_IMAGE_RUNNER",
+		set: func(c *Config, v string) error { return unlessEmpty(v, &c.RunnerImage) }},
+	{Env: "RELATED_IMAGE_STATE_SYNC", Default: "quay.io/ambient_code/vteam_state_sync:latest",
+		Meaning: "as RELATED_IMAGE_RUNNER, for STATE_SYNC_IMAGE",
 		set:     func(c *Config, v string) error { c.StateSyncImage = v; return nil }},
+	{Env: "STATE_SYNC_IMAGE", Meaning: "image that fills workspaces and copies them to S3, for runner types that name none; empty means RELATED_IMAGE_STATE_SYNC",
+		set: func(c *Config, v string) error { return unlessEmpty(v, &c.StateSyncImage) }},
 	{Env: "STATE_SYNC_USER", Meaning: "number of the user that these containers run as, for an image that would run as root, where the cluster assigns none itself (not on OpenShift)",
 		set: setStateSyncUser},
 	{Env: "S3_ENDPOINT", Default: "https://s3.amazonaws.com", Meaning: "S3 server of projects that have no own, for runner types that keep workspaces in S3",
@@ -102,6 +106,14 @@ var (
 	errNumber  = errors.New("must be a whole number, 0 or more")
 	errBoolean = errors.New("must be true or false")
 )
+
+// unlessEmpty keeps what another setting has set.
+func unlessEmpty(v string, into *string) error {
+	if v != "" {
+		*into = v
+	}
+	return nil
+}
 
 // number leaves the setting as it is where the value is none.
 func number(v string, into *int) error {

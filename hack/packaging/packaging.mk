@@ -1,0 +1,49 @@
+# The OLM bundle, the catalog and releases. Included by the Makefile.
+
+PACKAGING := go -C hack/packaging run .
+export REPOSITORY := $(CURDIR)
+# Pre-releases go to the candidate channel alone.
+CHANNELS = $(if $(findstring -,$(VERSION)),candidate,candidate,stable,stable-v$(firstword $(subst ., ,$(VERSION))))
+# Name images by digest: DIGESTS=1 asks their registry.
+BUNDLE_FLAGS = $(if $(DIGESTS),--use-image-digests)
+BUNDLE_IMG ?= $(IMAGE)-bundle:v$(VERSION)
+CATALOG_IMG ?= $(IMAGE)-catalog:latest
+
+##@ Package for OLM
+
+.PHONY: bundle
+bundle: $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle of the version being worked on
+	$(OPERATOR_SDK) generate kustomize manifests -q --interactive=false --package agentic-operator
+	rm -rf bundle
+	$(KUSTOMIZE) build config/manifests | $(OPERATOR_SDK) generate bundle -q --overwrite $(BUNDLE_FLAGS) \
+	  --version $(VERSION) --package agentic-operator --channels $(CHANNELS) --default-channel stable 2>/dev/null
+	$(PACKAGING) bundle
+	$(PACKAGING) installer >config/olmv1/installer_role.yaml
+
+.PHONY: bundle-validate
+bundle-validate: $(OPERATOR_SDK) ## Run operator-sdk's validators on the bundle
+	$(OPERATOR_SDK) bundle validate bundle --select-optional suite=operatorframework
+
+.PHONY: catalog
+catalog: $(OPM) ## Write the file-based catalog of the released versions
+	@mkdir -p catalog/agentic-operator
+	$(PACKAGING) catalog >catalog/agentic-operator/index.yaml
+	$(OPM) validate catalog/agentic-operator
+
+.PHONY: release
+release: ## Make a release: make release VERSION=x.y.z (DIGESTS=1 once its images are published)
+	$(PACKAGING) prepare --version $(VERSION)
+	$(MAKE) generate bundle bundle-validate VERSION=$(VERSION)
+	$(PACKAGING) freeze --version $(VERSION)
+	$(MAKE) generate bundle catalog VERSION=$$(cat VERSION)
+
+.PHONY: publish
+publish: ## Write the layout of the community's catalogs: make publish TO=path/of/a/checkout
+	$(PACKAGING) publish --to $(abspath $(TO))
+
+.PHONY: bundle-build catalog-build
+bundle-build: ## Build the bundle's image with docker or podman
+	$(CONTAINER_ENGINE) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+
+catalog-build: ## Build the catalog's image with docker or podman
+	$(CONTAINER_ENGINE) build -f catalog/catalog.Dockerfile -t $(CATALOG_IMG) catalog
