@@ -132,7 +132,7 @@ devcluster: $(DEVCLUSTER) ## Build the programs of the local Kubernetes (once; m
 ##@ Test and try
 
 .PHONY: test
-test: devcluster ## Run unit and integration tests against a local control plane with simulated nodes
+test: devcluster packaging-tools ## Run unit and integration tests against a local control plane with simulated nodes
 	INTEGRATION=required go test -cover -timeout 30m $(TESTFLAGS) ./...
 	@for m in $(filter-out .,$(CODE_MODULES)); do echo "go test in $$m"; go -C $$m test -timeout 20m $(TESTFLAGS) ./...; done
 

@@ -1,0 +1,91 @@
+package checks_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/validation"
+	errorsof "github.com/operator-framework/api/pkg/validation/errors"
+	validators "github.com/operator-framework/api/pkg/validation/interfaces"
+)
+
+// silent are all validators of the library except the one of architectures: it asks a registry for the
+// images. What it checks of the bundle alone is in TestArchitecturesAreLabelledAndSelected.
+var silent = []validators.Validator{
+	validation.PackageManifestValidator, validation.ClusterServiceVersionValidator, validation.CustomResourceDefinitionValidator,
+	validation.BundleValidator, validation.ObjectValidator, validation.OperatorGroupValidator, validation.OperatorHubV2Validator,
+	validation.StandardCapabilitiesValidator, validation.StandardCategoriesValidator, validation.AlphaDeprecatedAPIsValidator,
+	validation.GoodPracticesValidator,
+}
+
+// Every validator of the library, those that operator-sdk does not call included, must be silent.
+func TestCase57EveryValidatorIsSilent(t *testing.T) {
+	everyBundle(t, func(t *testing.T, dir string) {
+		b := load(t, dir)
+		objects := b.ObjectsToValidate()
+		for _, o := range b.Objects {
+			objects = append(objects, o)
+		}
+		var results []errorsof.ManifestResult
+		for _, v := range silent {
+			results = append(results, v.Validate(objects...)...)
+		}
+		if len(results) == 0 {
+			t.Fatal("no validator said anything at all")
+		}
+		for _, r := range results {
+			for _, e := range append(r.Errors, r.Warnings...) {
+				t.Errorf("%s: %s: %s", r.Name, e.Level, e.Detail)
+			}
+		}
+	})
+}
+
+// operator-sdk has validators of its own, and an older library.
+func TestCase57OperatorSDKFindsNothing(t *testing.T) {
+	everyBundle(t, func(t *testing.T, dir string) {
+		for _, selected := range []string{"suite=operatorframework", "name=operatorhub", "name=community", "name=good-practices"} {
+			var out, problems bytes.Buffer
+			cmd := exec.Command(program(t, "operator-sdk"), "bundle", "validate", dir, "--select-optional", selected, "-o", "json-alpha1")
+			cmd.Stdout, cmd.Stderr = &out, &problems
+			err := cmd.Run()
+			var result struct {
+				Passed  bool `json:"passed"`
+				Outputs []struct{ Type, Message string }
+			}
+			if e := json.Unmarshal(out.Bytes(), &result); e != nil {
+				t.Fatalf("%s: %v: %s %s", selected, errors.Join(err, e), out.String(), problems.String())
+			}
+			if !result.Passed {
+				t.Errorf("%s: not passed", selected)
+			}
+			for _, o := range result.Outputs {
+				if selected == "name=operatorhub" || selected == "name=community" {
+					// These two tell of their own deprecation, whatever the bundle.
+					if bytes.Contains([]byte(o.Message), []byte("is deprecated")) || bytes.Contains([]byte(o.Message), []byte("has been deprecated")) {
+						continue
+					}
+				}
+				t.Errorf("%s: %s: %s", selected, o.Type, o.Message)
+			}
+		}
+	})
+}
+
+// program is one that make packaging-tools builds.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is missing; build it with: make packaging-tools (%v)", name, err)
+	}
+	return path
+}
