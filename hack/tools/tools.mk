@@ -16,7 +16,7 @@ LDFLAGS_operator-sdk = $(foreach v,Version GitVersion ImageVersion,$(SDK_VERSION
 TAGS_operator-sdk = containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
 LDFLAGS_opm = -X github.com/operator-framework/operator-registry/cmd/opm/version.opmVersion=$(call version_of,opm,operator-registry)
 TAGS_opm = json1,containers_image_docker_daemon_stub,$(TAGS_operator-sdk)
-version_of = $(shell awk '$$1 ~ "/$2$$" { print $$2 }' hack/tools/$1/go.mod)
+version_of = $(shell awk '$$1 ~ "/$2$$" && $$2 ~ /^v/ { print $$2 }' hack/tools/$1/go.mod)
 
 $(BIN)/%: hack/tools/%/go.mod hack/tools/%/go.sum
 	@echo "Building $* (once)"; mkdir -p $(BIN)

@@ -6,6 +6,7 @@ package bundle
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -71,6 +72,9 @@ func finishCSV(dir string, facts Facts) error {
 	annotations := section(metadata, "annotations")
 	annotations["createdAt"] = facts.Created + "T00:00:00Z"
 	annotations["containerImage"] = csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image
+	if annotations["alm-examples"], err = withStatus(csv.Annotations["alm-examples"]); err != nil {
+		return err
+	}
 	if facts.SkipRange != "" {
 		annotations["olm.skipRange"] = facts.SkipRange
 	}
@@ -94,6 +98,31 @@ func finishCSV(dir string, facts Facts) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return write(path, out)
+}
+
+// firstStatus is what the API server gives a new object of each kind, or the operator at once.
+// Scorecard wants a status in examples; whoever applies one with it gets this status anyway.
+var firstStatus = map[string]any{
+	"AgenticSession":  map[string]any{"phase": "Pending"},
+	"ProjectSettings": map[string]any{"observedGeneration": 1},
+}
+
+func withStatus(examples string) (string, error) {
+	var objects []map[string]any
+	if err := json.Unmarshal([]byte(examples), &objects); err != nil {
+		return "", fmt.Errorf("the annotation alm-examples is no JSON: %w", err)
+	}
+	for _, o := range objects {
+		kind, _ := o["kind"].(string)
+		if status, found := firstStatus[kind]; found {
+			o["status"] = status
+		}
+	}
+	out, err := json.MarshalIndent(objects, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("writing the examples: %w", err)
+	}
+	return string(out), nil
 }
 
 // RelatedImages are the images the operator consists of and those it starts.
