@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
@@ -143,7 +141,7 @@ var queries = []struct{ question, query string }{
 
 func described() (string, error) {
 	var rows, asked [][]string
-	for _, m := range metrics.New(prometheus.NewRegistry()).Described {
+	for _, m := range metrics.Table {
 		rows = append(rows, []string{code(m.Name), m.Type, codes(m.Labels), m.Meaning})
 	}
 	for _, q := range queries {
