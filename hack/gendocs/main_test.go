@@ -63,7 +63,7 @@ func TestEverythingIsOnItsPage(t *testing.T) {
 	for _, k := range v1alpha1.Keys {
 		has("annotations.md", "| `"+k.Key+"` |", k.Meaning)
 	}
-	for _, m := range metrics.Table {
+	for _, m := range slices.Concat(metrics.Table, metrics.Libraries) {
 		has("metrics.md", "| `"+m.Name+"` |", m.Meaning)
 	}
 	for _, s := range config.Settings {
