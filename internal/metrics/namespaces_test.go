@@ -42,8 +42,9 @@ func TestASeriesBeginsAtZeroAndGoesWithItsNamespace(t *testing.T) {
 	set.CountSessions(slices.Values([]*v1alpha1.AgenticSession{}), func() time.Time { return now })
 	set.Admit("p")
 	set.Admit("other")
+	begun := values(t, registry)
 	for _, key := range of(t, registry, "p") {
-		if value := values(t, registry)[key]; value != 0 {
+		if value := begun[key]; value != 0 {
 			t.Errorf("%s begins at %v", key, value)
 		}
 	}
