@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
-	"github.com/ambient-code/agentic-operator/internal/apply"
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
 	"github.com/ambient-code/agentic-operator/internal/session"
@@ -68,18 +67,16 @@ func (r *AgenticSessionReconciler) Reconcile(ctx context.Context, request ctrl.R
 	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.verified.forget(request.NamespacedName)
+			r.Metrics.TokenExpires(request.NamespacedName, time.Time{})
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the session: %w", err)
 	}
-	if s.DeletionTimestamp != nil {
-		return ctrl.Result{}, r.end(ctx, s, began)
-	}
 	phase := s.Status.Phase
 	wake, err := r.pass(ctx, s, began)
-	r.Metrics.Reconciled(phase, r.Clock.Since(began), err)
+	r.Metrics.Passed(phase, r.Clock.Since(began), err)
 	if err != nil {
-		r.Metrics.Error(s.Namespace, phase, errorType(err))
+		r.Metrics.Erred(s.Namespace, phase, errorType(err))
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: wake}, nil
@@ -92,7 +89,11 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 	if err != nil {
 		return 0, err
 	}
+	if s.DeletionTimestamp != nil {
+		return 0, r.end(ctx, seen)
+	}
 	w := &seen.world
+	defer r.noteToken(w)
 	if w.Namespace.Terminating && w.Phase() != v1alpha1.PhasePending {
 		// The namespace controller takes everything away, in an order of its own; what it does to a
 		// run is not the run's outcome.
@@ -116,11 +117,8 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 
 // end ends the run of a session that is being deleted. Everything the session has is owned by it and
 // goes with it, but somebody's finalizer may keep the session itself for long.
-func (r *AgenticSessionReconciler) end(ctx context.Context, s *v1alpha1.AgenticSession, now time.Time) error {
-	seen, err := r.observe(ctx, s, now)
-	if err != nil {
-		return err
-	}
+func (r *AgenticSessionReconciler) end(ctx context.Context, seen *seen) error {
+	r.Metrics.TokenExpires(client.ObjectKeyFromObject(seen.world.Session), time.Time{})
 	return errors.Join(r.removeRuns(ctx, seen), r.release(ctx, seen))
 }
 
@@ -153,12 +151,7 @@ func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World,
 
 // tell counts, logs and publishes what a status write changed.
 func (r *AgenticSessionReconciler) tell(ctx context.Context, was, is *v1alpha1.AgenticSession, w *session.World, d session.Decision) {
-	r.Metrics.Observe(is.Namespace, &was.Status, &is.Status, w.Now)
-	if was.Status.PodName == "" && is.Status.PodName != "" {
-		if took, ok := w.PodCreation(); ok {
-			r.Metrics.PodCreated(is.Namespace, took)
-		}
-	}
+	r.count(was, is, w, d)
 	logger := log.FromContext(ctx)
 	if !d.Moves() {
 		logger.V(1).Info("Status changed", "phase", d.To, "reason", d.Reason)
@@ -179,25 +172,4 @@ func short(message string) string {
 		return message
 	}
 	return message[:limit] + "..."
-}
-
-// errorType is the closed set of error types in metrics.
-func errorType(err error) string {
-	var blocked *apply.Blocked
-	switch {
-	case errors.As(err, &blocked):
-		return "blocked"
-	case errors.Is(err, errToken):
-		return "token"
-	case errors.Is(err, errRunner):
-		return "runner"
-	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		return "timeout"
-	case apierrors.IsConflict(err):
-		return "conflict"
-	case apierrors.IsForbidden(err):
-		return "forbidden"
-	default:
-		return "other"
-	}
 }

@@ -109,19 +109,23 @@ func digest(secret *corev1.Secret) string {
 // renewToken mints a token and stores it.
 func (r *AgenticSessionReconciler) renewToken(ctx context.Context, o *seen) error {
 	began := r.Clock.Now()
-	desired := o.plan.TokenSecret(o.world.Session.Status.Run)
-	if err := r.mint(ctx, o.objects.serviceAccount, desired); err != nil {
-		return err
-	}
-	stored, err := r.storeToken(ctx, o, desired)
+	stored, err := r.newToken(ctx, o)
+	r.Metrics.TokenProvisioned(o.world.Session.Namespace, r.Clock.Since(began), err)
 	if err != nil {
 		return err
 	}
 	r.verified.set(stored)
-	r.Metrics.TokenProvisioned(desired.Namespace, r.Clock.Since(began))
 	o.objects.token = partial("v1", "Secret")
 	stored.ObjectMeta.DeepCopyInto(&o.objects.token.ObjectMeta)
 	return nil
+}
+
+func (r *AgenticSessionReconciler) newToken(ctx context.Context, o *seen) (*corev1.Secret, error) {
+	desired := o.plan.TokenSecret(o.world.Session.Status.Run)
+	if err := r.mint(ctx, o.objects.serviceAccount, desired); err != nil {
+		return nil, err
+	}
+	return r.storeToken(ctx, o, desired)
 }
 
 // verified remembers which version of a session's token Secret was found to be as it was stored.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/config"
+	"github.com/ambient-code/agentic-operator/internal/metrics"
 	"github.com/ambient-code/agentic-operator/internal/project"
 )
 
@@ -25,8 +26,9 @@ const terminating = corev1.NamespaceTerminatingCause
 // of the settings.
 type NamespaceReconciler struct {
 	// Client reads from caches, or from the API server under --legacy-watch, and writes.
-	Client client.Client
-	Config *config.Config
+	Client  client.Client
+	Config  *config.Config
+	Metrics *metrics.Set
 }
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -48,9 +50,17 @@ func (r *NamespaceReconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *NamespaceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	namespace := partial("v1", "Namespace")
 	found, err := lookup(ctx, r.Client, request.NamespacedName, namespace)
-	if err != nil || !found || namespace.DeletionTimestamp != nil || namespace.Labels[v1alpha1.LabelManaged] != "true" {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if !found || namespace.Labels[v1alpha1.LabelManaged] != "true" {
+		r.Metrics.Forget(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if namespace.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	r.Metrics.Admit(namespace.Name)
 	settings := project.Default(namespace.Name, r.Config.DefaultInactivity)
 	found, err = lookup(ctx, r.Client, types.NamespacedName{Namespace: settings.Namespace, Name: settings.Name}, &v1alpha1.ProjectSettings{})
 	if err != nil || found {

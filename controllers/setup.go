@@ -47,6 +47,9 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
 		return err
 	}
+	if err := r.showSessions(ctx, mgr); err != nil {
+		return err
+	}
 	return control(mgr, "agenticsession", r.Config, append(sources, registry), r)
 }
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
@@ -65,7 +63,7 @@ func TestEverythingIsOnItsPage(t *testing.T) {
 	for _, k := range v1alpha1.Keys {
 		has("annotations.md", "| `"+k.Key+"` |", k.Meaning)
 	}
-	for _, m := range metrics.New(prometheus.NewRegistry()).Described {
+	for _, m := range slices.Concat(metrics.Table, metrics.Libraries) {
 		has("metrics.md", "| `"+m.Name+"` |", m.Meaning)
 	}
 	for _, s := range config.Settings {
@@ -113,7 +111,7 @@ func TestTablesAreRegular(t *testing.T) {
 }
 
 func TestQueriesUseMetricsAndLabelsThatExist(t *testing.T) {
-	described := metrics.New(prometheus.NewRegistry()).Described
+	described := metrics.Table
 	labels := map[string][]string{}
 	for _, m := range described {
 		labels[m.Name] = m.Labels

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
@@ -142,15 +140,65 @@ var queries = []struct{ question, query string }{
 }
 
 func described() (string, error) {
-	var rows, asked [][]string
-	for _, m := range metrics.New(prometheus.NewRegistry()).Described {
-		rows = append(rows, []string{code(m.Name), m.Type, codes(m.Labels), m.Meaning})
-	}
+	var asked [][]string
 	for _, q := range queries {
 		asked = append(asked, []string{q.question, code(q.query)})
 	}
-	return table([]string{"Metric", "Type", "Labels", "Meaning"}, rows) +
+	return listed(metrics.Table) + "\n" + counting +
+		section("Values of labels", labelValues()) +
+		section("Buckets", bucketsOf()) +
+		section("Metrics of the libraries", "Served beside those above, by every replica. Those that are worth a look:\n\n"+listed(metrics.Libraries)) +
 		section("Questions and their queries", table([]string{"Question", "Query"}, asked)), nil
+}
+
+// counting says what a reader of the numbers has to know.
+const counting = `The label ` + "`namespace`" + ` is the namespace of the session. A Prometheus that has a label of that name for
+what it scrapes calls it ` + "`exported_namespace`" + `; the ServiceMonitor gives every series a
+` + "`session_namespace`" + ` as well, which is the same everywhere.
+
+All series of a namespace begin at 0 when it is first seen to be managed, and go when it no longer is,
+or is deleted. Only the replica that leads counts in namespaces, so sums over replicas are right. A
+phase change is counted once, after it was stored. An operator that is killed between the two, or that
+never gets the answer to its write, misses that one; nothing is counted twice. Durations are taken
+from times that session, Job and pod hold, so an operator that was away does not lengthen them.
+`
+
+func listed(all []metrics.Metric) string {
+	var rows [][]string
+	for _, m := range all {
+		rows = append(rows, []string{code(m.Name), m.Type, codes(m.Labels), m.Meaning})
+	}
+	return table([]string{"Metric", "Type", "Labels", "Meaning"}, rows)
+}
+
+// labelValues tabulates the closed sets; metrics that share one share a row.
+func labelValues() string {
+	var rows [][]string
+	for _, m := range metrics.Table {
+		for _, label := range m.Labels {
+			if m.Values[label] == nil {
+				continue
+			}
+			values := codes(m.Values[label])
+			same := slices.IndexFunc(rows, func(row []string) bool { return row[0] == code(label) && row[2] == values })
+			if same >= 0 {
+				rows[same][1] += ", " + code(m.Name)
+				continue
+			}
+			rows = append(rows, []string{code(label), code(m.Name), values})
+		}
+	}
+	return table([]string{"Label", "Of", "Values"}, rows)
+}
+
+func bucketsOf() string {
+	var rows [][]string
+	for _, m := range metrics.Table {
+		if m.Type == metrics.Histogram {
+			rows = append(rows, []string{code(m.Name), strings.Trim(fmt.Sprint(m.Buckets), "[]")})
+		}
+	}
+	return table([]string{"Histogram", "Upper limits in seconds"}, rows)
 }
 
 func configuration() (string, error) {

@@ -1,121 +1,156 @@
-// Package metrics holds every metric of the operator as one table, and the one function that
-// counts phase changes. Names, types and labels of the first eight are the contract's.
+// Package metrics holds every metric of the operator. Table (table.go) describes them without a
+// registry, for whatever refers to them: documentation, rules, dashboards. A Set registers and counts
+// them; what is read from the sessions at each scrape is in sessions.go.
+//
+// Numbers are kept so that rate and increase tell the truth. A namespace is admitted when it is
+// first seen to be managed: all its series begin at 0 then, not with their first event. What happens
+// before that is counted as soon as it is admitted. When the namespace is no longer managed, or gone,
+// it is forgotten with all its series. Phase changes are counted once, by the process that stored
+// them, after the write has succeeded: an operator that is killed between the two, or that never
+// learns that its write succeeded, misses that change and nothing else.
 package metrics
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/buildinfo"
 )
 
-// Metric describes a metric for generated documentation.
-type Metric struct {
-	Name    string
-	Type    string
-	Labels  []string
-	Meaning string
-}
+// mostHeldBack limits what is held back for namespaces that are not admitted. It is much more than
+// happens in the moment before a namespace is; in those that are never managed nothing runs.
+const mostHeldBack = 10000
 
-// buckets run from 50 ms to 30 minutes.
-var buckets = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800}
-
-// Set is the operator's metrics.
+// Set is the operator's metrics. Its methods may be called at the same time.
 type Set struct {
-	Described []Metric
+	counters   map[string]*prometheus.CounterVec
+	histograms map[string]*prometheus.HistogramVec
+	gauges     map[string]*prometheus.GaugeVec
 
-	startup     *prometheus.HistogramVec
-	created     *prometheus.CounterVec
-	completed   *prometheus.CounterVec
-	transitions *prometheus.CounterVec
-	reconcile   *prometheus.HistogramVec
-	podCreation *prometheus.HistogramVec
-	token       *prometheus.HistogramVec
-	errors      *prometheus.CounterVec
+	mu       sync.RWMutex
+	admitted map[string]bool
+	// heldBack is what is to be counted in namespaces that are not admitted yet.
+	heldBack map[string][]func()
+	held     int
+	// tokens is when the tokens of runners expire.
+	tokens map[types.NamespacedName]time.Time
+	leads  bool
+	source *source
 }
 
 // New registers the metrics.
 func New(registry prometheus.Registerer) *Set {
-	s := &Set{}
-	histogram := func(name, meaning string, labels ...string) *prometheus.HistogramVec {
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: meaning, Buckets: buckets}, labels)
-		s.describe(registry, v, Metric{name, "histogram", labels, meaning})
-		return v
+	s := &Set{
+		counters:   map[string]*prometheus.CounterVec{},
+		histograms: map[string]*prometheus.HistogramVec{},
+		gauges:     map[string]*prometheus.GaugeVec{},
+		admitted:   map[string]bool{},
+		heldBack:   map[string][]func(){},
+		tokens:     map[types.NamespacedName]time.Time{},
 	}
-	counter := func(name, meaning string, labels ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: meaning}, labels)
-		s.describe(registry, v, Metric{name, "counter", labels, meaning})
-		return v
+	for _, m := range Table {
+		switch {
+		case m.read:
+		case m.Type == Counter:
+			s.counters[m.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Meaning}, m.Labels)
+			registry.MustRegister(s.counters[m.Name])
+		case m.Type == Histogram:
+			s.histograms[m.Name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.Name, Help: m.Meaning, Buckets: m.Buckets}, m.Labels)
+			registry.MustRegister(s.histograms[m.Name])
+		default:
+			s.gauges[m.Name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.Name, Help: m.Meaning}, m.Labels)
+			registry.MustRegister(s.gauges[m.Name])
+		}
 	}
-	s.startup = histogram("ambient_session_startup_duration_seconds", "Time from Pending to Running, waiting for prerequisites included.", "namespace")
-	s.created = counter("ambient_sessions_total", "Sessions created.", "namespace")
-	s.completed = counter("ambient_sessions_completed_total", "Runs that reached Stopped, Failed or Completed.", "namespace", "final_phase")
-	s.transitions = counter("ambient_session_phase_transitions_total", "Phase changes.", "namespace", "from_phase", "to_phase")
-	s.reconcile = histogram("ambient_reconcile_duration_seconds", "Duration of one pass over a session.", "phase", "success")
-	s.podCreation = histogram("ambient_pod_creation_duration_seconds", "Time from the Job of a run to its pod.", "namespace")
-	s.token = histogram("ambient_token_provision_duration_seconds", "Time to mint a runner's token and store it.", "namespace")
-	s.errors = counter("ambient_session_errors_total", "Errors met while working on sessions.", "namespace", "phase", "error_type")
-
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ambient_operator_build_info", Help: "Which build of the operator this is; always 1."}, []string{"version", "revision"})
-	s.describe(registry, info, Metric{"ambient_operator_build_info", "gauge", []string{"version", "revision"}, "Which build of the operator this is; always 1."})
-	info.WithLabelValues(buildinfo.Version, buildinfo.Revision()).Set(1)
+	registry.MustRegister(reader{s})
+	for _, values := range named(PassDuration).born() {
+		s.histograms[PassDuration].WithLabelValues(values...)
+	}
+	s.gauges[BuildInfo].WithLabelValues(buildinfo.Version, buildinfo.Revision()).Set(1)
+	s.gauges[Leader].WithLabelValues().Set(0)
 	return s
 }
 
-func (s *Set) describe(registry prometheus.Registerer, c prometheus.Collector, m Metric) {
-	registry.MustRegister(c)
-	s.Described = append(s.Described, m)
-}
-
-// Observe counts what a status write changed. It is to be called once, after the write succeeded.
-func (s *Set) Observe(namespace string, was, is *v1alpha1.AgenticSessionStatus, now time.Time) {
-	if was.ObservedGeneration == 0 && is.ObservedGeneration != 0 {
-		s.created.WithLabelValues(namespace).Inc()
-	}
-	from := was.Phase
-	if from == "" {
-		from = v1alpha1.PhasePending
-	}
-	if from == is.Phase {
+// Admit makes all series of a namespace begin, at 0.
+func (s *Set) Admit(namespace string) {
+	s.mu.RLock()
+	known := s.admitted[namespace]
+	s.mu.RUnlock()
+	if known {
 		return
 	}
-	s.transitions.WithLabelValues(namespace, string(from), string(is.Phase)).Inc()
-	if is.Phase.Terminal() {
-		s.completed.WithLabelValues(namespace, string(is.Phase)).Inc()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.admitted[namespace] = true
+	for _, m := range Table {
+		if m.read || !m.ofNamespace() {
+			continue
+		}
+		for _, values := range m.born() {
+			if labels := append([]string{namespace}, values...); m.Type == Counter {
+				s.counters[m.Name].WithLabelValues(labels...)
+			} else {
+				s.histograms[m.Name].WithLabelValues(labels...)
+			}
+		}
 	}
-	if is.Phase == v1alpha1.PhaseRunning && is.QueuedTime != nil {
-		s.startup.WithLabelValues(namespace).Observe(max(0, now.Sub(is.QueuedTime.Time).Seconds()))
+	for _, count := range s.heldBack[namespace] {
+		count()
+	}
+	s.held -= len(s.heldBack[namespace])
+	delete(s.heldBack, namespace)
+}
+
+// Forget removes all series of a namespace.
+func (s *Set) Forget(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.admitted[namespace] {
+		return
+	}
+	delete(s.admitted, namespace)
+	all := prometheus.Labels{labelNamespace: namespace}
+	for _, m := range Table {
+		switch {
+		case m.read || !m.ofNamespace():
+		case m.Type == Counter:
+			s.counters[m.Name].DeletePartialMatch(all)
+		default:
+			s.histograms[m.Name].DeletePartialMatch(all)
+		}
 	}
 }
 
-// Reconciled records a pass.
-func (s *Set) Reconciled(phase v1alpha1.Phase, took time.Duration, err error) {
-	success := "true"
-	if err != nil {
-		success = "false"
+// count counts in a namespace that is admitted, or holds it back until it is.
+func (s *Set) count(namespace string, what func()) {
+	s.mu.RLock()
+	admitted := s.admitted[namespace]
+	if admitted {
+		// Under the lock, so that no series comes back after the namespace was forgotten.
+		what()
 	}
-	if phase == "" {
-		phase = v1alpha1.PhasePending
+	s.mu.RUnlock()
+	if admitted {
+		return
 	}
-	s.reconcile.WithLabelValues(string(phase), success).Observe(took.Seconds())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.admitted[namespace]:
+		what()
+	case s.held < mostHeldBack:
+		s.heldBack[namespace] = append(s.heldBack[namespace], what)
+		s.held++
+	}
 }
 
-// PodCreated records how long the Job controller took to make the pod.
-func (s *Set) PodCreated(namespace string, took time.Duration) {
-	s.podCreation.WithLabelValues(namespace).Observe(max(0, took.Seconds()))
+func (s *Set) add(name, namespace string, labels ...string) {
+	s.counters[name].WithLabelValues(append([]string{namespace}, labels...)...).Inc()
 }
 
-// TokenProvisioned records how long a token took.
-func (s *Set) TokenProvisioned(namespace string, took time.Duration) {
-	s.token.WithLabelValues(namespace).Observe(took.Seconds())
-}
-
-// Error counts an error of one of a closed set of types.
-func (s *Set) Error(namespace string, phase v1alpha1.Phase, kind string) {
-	if phase == "" {
-		phase = v1alpha1.PhasePending
-	}
-	s.errors.WithLabelValues(namespace, string(phase), kind).Inc()
+func (s *Set) observe(name, namespace string, took time.Duration) {
+	s.histograms[name].WithLabelValues(namespace).Observe(max(0, took.Seconds()))
 }

@@ -3,16 +3,21 @@ package metrics_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
+	"github.com/ambient-code/agentic-operator/internal/session"
 )
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -47,8 +52,6 @@ func values(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 }
 
 func TestTheMetricsOfTheContract(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	described := metrics.New(registry).Described
 	for _, want := range []struct{ name, kind, labels string }{
 		{"ambient_session_startup_duration_seconds", "histogram", "namespace"},
 		{"ambient_sessions_total", "counter", "namespace"},
@@ -59,60 +62,110 @@ func TestTheMetricsOfTheContract(t *testing.T) {
 		{"ambient_token_provision_duration_seconds", "histogram", "namespace"},
 		{"ambient_session_errors_total", "counter", "namespace,phase,error_type"},
 	} {
-		i := slices.IndexFunc(described, func(m metrics.Metric) bool { return m.Name == want.name })
+		i := slices.IndexFunc(metrics.Table, func(m metrics.Metric) bool { return m.Name == want.name })
 		if i < 0 {
 			t.Errorf("%s is missing", want.name)
 			continue
 		}
-		if m := described[i]; m.Type != want.kind || strings.Join(m.Labels, ",") != want.labels || m.Meaning == "" {
+		m := metrics.Table[i]
+		if m.Type != want.kind || strings.Join(m.Labels, ",") != want.labels || m.Meaning == "" {
 			t.Errorf("%s is described as %+v; want %s with %s", want.name, m, want.kind, want.labels)
+		}
+		if b := m.Buckets; m.Type == metrics.Histogram && (b[0] != 0.05 || b[len(b)-1] != 1800) {
+			t.Errorf("the buckets of %s are %v, want 50 ms to 30 min", m.Name, b)
 		}
 	}
 }
 
-func TestWhatIsDescribedIsWhatIsExported(t *testing.T) {
+// busy is a set that has counted something of everything.
+func busy() (*metrics.Set, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
 	set := metrics.New(registry)
-	queued := metav1.NewMicroTime(now)
-	set.Observe("p", &v1alpha1.AgenticSessionStatus{}, &v1alpha1.AgenticSessionStatus{ObservedGeneration: 1, Phase: v1alpha1.PhaseRunning, QueuedTime: &queued}, now)
-	set.Observe("p", &v1alpha1.AgenticSessionStatus{Phase: v1alpha1.PhaseRunning}, &v1alpha1.AgenticSessionStatus{Phase: v1alpha1.PhaseFailed}, now)
-	set.Reconciled("", time.Second, nil)
-	set.PodCreated("p", time.Second)
-	set.TokenProvisioned("p", time.Second)
-	set.Error("p", "", "other")
+	set.Leads(true)
+	set.Admit("p")
+	set.Passed("", time.Second, nil)
+	set.TokenProvisioned("p", time.Second, nil)
+	set.TokenExpires(types.NamespacedName{Namespace: "p", Name: "s"}, now.Add(time.Hour))
+	set.Erred("p", "", "conflict")
+	set.CountSessions(slices.Values([]*v1alpha1.AgenticSession{{ObjectMeta: metav1.ObjectMeta{Namespace: "p"}}}), func() time.Time { return now })
+	return set, registry
+}
+
+// TestWhatIsDescribedIsWhatIsExported: types, labels, their values and the buckets too, and no more
+// than that.
+func TestWhatIsDescribedIsWhatIsExported(t *testing.T) {
+	_, registry := busy()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	exported := map[string]string{}
+	exported := map[string]*dto.MetricFamily{}
 	for _, family := range families {
-		var labels []string
-		for _, l := range family.GetMetric()[0].GetLabel() {
-			labels = append(labels, l.GetName())
-		}
-		exported[family.GetName()] = fmt.Sprintln(strings.ToLower(family.GetType().String()), slices.Sorted(slices.Values(labels)), family.GetHelp())
+		exported[family.GetName()] = family
 	}
-	for _, m := range set.Described {
-		want := fmt.Sprintln(m.Type, slices.Sorted(slices.Values(m.Labels)), m.Meaning)
-		if exported[m.Name] != want {
-			t.Errorf("%s is exported as %q, described as %q", m.Name, exported[m.Name], want)
+	for _, m := range metrics.Table {
+		family := exported[m.Name]
+		if family == nil {
+			t.Errorf("%s is described and not exported", m.Name)
+			continue
 		}
 		delete(exported, m.Name)
+		if kind := strings.ToLower(family.GetType().String()); kind != m.Type || family.GetHelp() != m.Meaning {
+			t.Errorf("%s is exported as %s, %q", m.Name, kind, family.GetHelp())
+		}
+		for _, series := range family.GetMetric() {
+			var labels []string
+			for _, l := range series.GetLabel() {
+				labels = append(labels, l.GetName())
+				if known := m.Values[l.GetName()]; known != nil && !slices.Contains(known, l.GetValue()) {
+					t.Errorf("%s has %s=%s, which is not described", m.Name, l.GetName(), l.GetValue())
+				}
+			}
+			if want := slices.Sorted(slices.Values(m.Labels)); !slices.Equal(labels, want) {
+				t.Errorf("%s has labels %v, want %v", m.Name, labels, want)
+			}
+			if h := series.GetHistogram(); h != nil && len(h.GetBucket()) != len(m.Buckets) {
+				t.Errorf("%s has %d buckets, want %d", m.Name, len(h.GetBucket()), len(m.Buckets))
+			}
+		}
 	}
 	for name := range exported {
 		t.Errorf("%s is exported and not described", name)
 	}
 }
 
-func TestCase63Observe(t *testing.T) {
-	queued := metav1.NewMicroTime(now.Add(-90 * time.Second))
-	future := metav1.NewMicroTime(now.Add(time.Minute))
-	status := func(generation int64, phase v1alpha1.Phase, queued *metav1.MicroTime) v1alpha1.AgenticSessionStatus {
-		return v1alpha1.AgenticSessionStatus{ObservedGeneration: generation, Phase: phase, QueuedTime: queued}
+// TestLabels: every label is a closed set, or one of those that cannot be.
+func TestLabels(t *testing.T) {
+	open := []string{"namespace", "version", "revision"}
+	for _, m := range metrics.Table {
+		for _, label := range m.Labels {
+			if closed := m.Values[label] != nil; closed == slices.Contains(open, label) {
+				t.Errorf("label %s of %s: closed is %t", label, m.Name, closed)
+			}
+		}
+	}
+}
+
+func TestPromlint(t *testing.T) {
+	_, registry := busy()
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestCase63Changed(t *testing.T) {
+	status := func(generation int64, phase v1alpha1.Phase) v1alpha1.AgenticSessionStatus {
+		return v1alpha1.AgenticSessionStatus{ObservedGeneration: generation, Phase: phase}
 	}
 	const (
 		created = "ambient_sessions_total{namespace=p}"
 		startup = "ambient_session_startup_duration_seconds{namespace=p}"
+		run     = "ambient_session_run_duration_seconds{namespace=p}"
+		pod     = "ambient_pod_creation_duration_seconds{namespace=p}"
 	)
 	moved := func(from, to v1alpha1.Phase) string {
 		return fmt.Sprintf("ambient_session_phase_transitions_total{from_phase=%s,namespace=p,to_phase=%s}", from, to)
@@ -120,85 +173,78 @@ func TestCase63Observe(t *testing.T) {
 	ended := func(phase v1alpha1.Phase) string {
 		return fmt.Sprintf("ambient_sessions_completed_total{final_phase=%s,namespace=p}", phase)
 	}
+	because := func(phase v1alpha1.Phase, reason string) string {
+		return fmt.Sprintf("ambient_session_run_outcomes_total{final_phase=%s,namespace=p,reason=%s}", phase, reason)
+	}
+	took := func(d time.Duration) *time.Duration { return &d }
+	const pending, creating, running = v1alpha1.PhasePending, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning
+	const stopping, stopped, completed, failed = v1alpha1.PhaseStopping, v1alpha1.PhaseStopped, v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed
 	for _, c := range []struct {
 		name    string
 		was, is v1alpha1.AgenticSessionStatus
+		change  metrics.Change
 		want    map[string]float64
 	}{
-		{"first look, waits", status(0, "", nil), status(1, v1alpha1.PhasePending, nil), map[string]float64{created: 1}},
-		{"first look, after the API server's default", status(0, v1alpha1.PhasePending, nil), status(1, v1alpha1.PhasePending, nil), map[string]float64{created: 1}},
-		{"first look, begins at once", status(0, "", nil), status(1, v1alpha1.PhaseCreating, nil),
-			map[string]float64{created: 1, moved(v1alpha1.PhasePending, v1alpha1.PhaseCreating): 1}},
-		{"second look", status(1, v1alpha1.PhasePending, nil), status(1, v1alpha1.PhasePending, nil), nil},
-		{"an edit", status(1, v1alpha1.PhaseCompleted, nil), status(2, v1alpha1.PhaseCompleted, nil), nil},
-		{"started", status(1, v1alpha1.PhaseCreating, nil), status(1, v1alpha1.PhaseRunning, &queued),
-			map[string]float64{moved(v1alpha1.PhaseCreating, v1alpha1.PhaseRunning): 1, startup: 1, startup + " sum": 90}},
-		{"started, queued by a clock ahead of ours", status(1, v1alpha1.PhaseCreating, nil), status(1, v1alpha1.PhaseRunning, &future),
-			map[string]float64{moved(v1alpha1.PhaseCreating, v1alpha1.PhaseRunning): 1, startup: 1, startup + " sum": 0}},
-		{"started, not known when queued", status(1, v1alpha1.PhaseCreating, nil), status(1, v1alpha1.PhaseRunning, nil),
-			map[string]float64{moved(v1alpha1.PhaseCreating, v1alpha1.PhaseRunning): 1}},
-		{"stays Running", status(1, v1alpha1.PhaseRunning, &queued), status(1, v1alpha1.PhaseRunning, &queued), nil},
-		{"is being stopped", status(1, v1alpha1.PhaseRunning, nil), status(1, v1alpha1.PhaseStopping, nil),
-			map[string]float64{moved(v1alpha1.PhaseRunning, v1alpha1.PhaseStopping): 1}},
-		{"stopped", status(1, v1alpha1.PhaseStopping, nil), status(1, v1alpha1.PhaseStopped, nil),
-			map[string]float64{moved(v1alpha1.PhaseStopping, v1alpha1.PhaseStopped): 1, ended(v1alpha1.PhaseStopped): 1}},
-		{"completed", status(1, v1alpha1.PhaseRunning, nil), status(1, v1alpha1.PhaseCompleted, nil),
-			map[string]float64{moved(v1alpha1.PhaseRunning, v1alpha1.PhaseCompleted): 1, ended(v1alpha1.PhaseCompleted): 1}},
-		{"failed", status(1, v1alpha1.PhaseCreating, nil), status(1, v1alpha1.PhaseFailed, nil),
-			map[string]float64{moved(v1alpha1.PhaseCreating, v1alpha1.PhaseFailed): 1, ended(v1alpha1.PhaseFailed): 1}},
-		{"restarted", status(1, v1alpha1.PhaseFailed, nil), status(1, v1alpha1.PhasePending, nil),
-			map[string]float64{moved(v1alpha1.PhaseFailed, v1alpha1.PhasePending): 1}},
+		{"first look, waits", status(0, ""), status(1, pending), metrics.Change{}, map[string]float64{created: 1}},
+		{"first look, after the API server's default", status(0, pending), status(1, pending), metrics.Change{}, map[string]float64{created: 1}},
+		{"first look, begins at once", status(0, ""), status(1, creating), metrics.Change{}, map[string]float64{created: 1, moved(pending, creating): 1}},
+		{"second look", status(1, pending), status(1, pending), metrics.Change{}, nil},
+		{"an edit", status(1, completed), status(2, completed), metrics.Change{}, nil},
+		{"a pod", status(1, creating), status(1, creating), metrics.Change{PodCreation: took(time.Second)}, map[string]float64{pod: 1, pod + " sum": 1}},
+		{"started", status(1, creating), status(1, running), metrics.Change{Startup: took(90 * time.Second)},
+			map[string]float64{moved(creating, running): 1, startup: 1, startup + " sum": 90}},
+		{"started, not known when queued", status(1, creating), status(1, running), metrics.Change{}, map[string]float64{moved(creating, running): 1}},
+		{"stays Running", status(1, running), status(1, running), metrics.Change{Startup: took(time.Second)}, nil},
+		{"is being stopped", status(1, running), status(1, stopping), metrics.Change{}, map[string]float64{moved(running, stopping): 1}},
+		{"stopped", status(1, stopping), status(1, stopped), metrics.Change{Reason: v1alpha1.ReasonStoppedByUser, Run: took(time.Hour)},
+			map[string]float64{moved(stopping, stopped): 1, ended(stopped): 1, because(stopped, "StoppedByUser"): 1, run: 1, run + " sum": 3600}},
+		{"completed", status(1, running), status(1, completed), metrics.Change{Reason: v1alpha1.ReasonRunnerCompleted},
+			map[string]float64{moved(running, completed): 1, ended(completed): 1, because(completed, "RunnerCompleted"): 1}},
+		{"failed", status(1, creating), status(1, failed), metrics.Change{Reason: v1alpha1.ReasonUnschedulable},
+			map[string]float64{moved(creating, failed): 1, ended(failed): 1, because(failed, "Unschedulable"): 1}},
+		{"failed for a reason of its own", status(1, creating), status(1, failed), metrics.Change{Reason: "user alice said: no"},
+			map[string]float64{moved(creating, failed): 1, ended(failed): 1, because(failed, "other"): 1}},
+		{"restarted", status(1, failed), status(1, pending), metrics.Change{}, map[string]float64{moved(failed, pending): 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			set := metrics.New(registry)
+			set.Admit("p")
 			before := values(t, registry)
-			set.Observe("p", &c.was, &c.is, now)
-			got := values(t, registry)
-			for key := range before {
-				delete(got, key)
-			}
-			for key, want := range c.want {
-				if got[key] != want {
-					t.Errorf("%s is %v, want %v", key, got[key], want)
+			c.change.Namespace, c.change.Was, c.change.Is = "p", &c.was, &c.is
+			set.Changed(&c.change)
+			for key, value := range values(t, registry) {
+				if grown := value - before[key]; grown != c.want[key] {
+					t.Errorf("%s grows by %v, want %v", key, grown, c.want[key])
 				}
-				delete(got, key)
-			}
-			for key, value := range got {
-				if !strings.HasSuffix(key, " sum") {
-					t.Errorf("%s is counted: %v", key, value)
+				if _, born := before[key]; !born {
+					t.Errorf("%s was not there before the event", key)
 				}
+				delete(c.want, key)
+			}
+			for key := range c.want {
+				t.Errorf("%s is missing", key)
 			}
 		})
 	}
 }
 
-func TestALifeIsCountedOnce(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	set := metrics.New(registry)
-	queued := metav1.NewMicroTime(now)
-	was := v1alpha1.AgenticSessionStatus{}
-	for _, phase := range []v1alpha1.Phase{
-		v1alpha1.PhasePending, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhaseStopping, v1alpha1.PhaseStopped,
-		v1alpha1.PhasePending, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhaseCompleted,
-	} {
-		is := v1alpha1.AgenticSessionStatus{ObservedGeneration: 1, Phase: phase, QueuedTime: &queued}
-		set.Observe("p", &was, &is, now)
-		set.Observe("p", &is, &is, now)
-		was = is
-	}
-	got := values(t, registry)
-	for key, want := range map[string]float64{
-		"ambient_sessions_total{namespace=p}":                                                       1,
-		"ambient_session_startup_duration_seconds{namespace=p}":                                     2,
-		"ambient_session_phase_transitions_total{from_phase=Pending,namespace=p,to_phase=Creating}": 2,
-		"ambient_session_phase_transitions_total{from_phase=Stopped,namespace=p,to_phase=Pending}":  1,
-		"ambient_sessions_completed_total{final_phase=Stopped,namespace=p}":                         1,
-		"ambient_sessions_completed_total{final_phase=Completed,namespace=p}":                       1,
-		"ambient_sessions_completed_total{final_phase=Failed,namespace=p}":                          0,
-	} {
-		if got[key] != want {
-			t.Errorf("%s is %v, want %v", key, got[key], want)
+// TestEveryRuleCountsInSeriesThatAreThere: no phase change that a rule can make is a newborn series.
+func TestEveryRuleCountsInSeriesThatAreThere(t *testing.T) {
+	for _, rule := range session.Rules {
+		for _, from := range rule.From {
+			registry := prometheus.NewRegistry()
+			set := metrics.New(registry)
+			set.Admit("p")
+			before := values(t, registry)
+			set.Changed(&metrics.Change{Namespace: "p", Was: &v1alpha1.AgenticSessionStatus{Phase: from}, Is: &v1alpha1.AgenticSessionStatus{Phase: rule.To}, Reason: rule.Reason})
+			after := values(t, registry)
+			if len(after) != len(before) {
+				t.Errorf("rule %s from %s makes %d new samples", rule.Name, from, len(after)-len(before))
+			}
+			if key := fmt.Sprintf("ambient_session_run_outcomes_total{final_phase=%s,namespace=p,reason=other}", rule.To); after[key] != 0 {
+				t.Errorf("the reason %s of rule %s is not known", rule.Reason, rule.Name)
+			}
 		}
 	}
 }
@@ -206,24 +252,31 @@ func TestALifeIsCountedOnce(t *testing.T) {
 func TestTheOtherMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	set := metrics.New(registry)
-	set.Reconciled("", 2*time.Second, nil)
-	set.Reconciled(v1alpha1.PhaseRunning, time.Second, errors.New("no"))
-	set.PodCreated("p", -time.Second)
-	set.TokenProvisioned("p", 3*time.Second)
-	set.Error("p", "", "token")
-	set.Error("p", v1alpha1.PhaseRunning, "conflict")
+	set.Admit("p")
+	set.Passed("", 2*time.Second, nil)
+	set.Passed(v1alpha1.PhaseRunning, time.Second, errors.New("no"))
+	set.TokenProvisioned("p", 3*time.Second, nil)
+	set.TokenProvisioned("p", time.Second, errors.New("no"))
+	set.Erred("p", "", "token")
+	set.Erred("p", v1alpha1.PhaseRunning, "what a server said")
 	got := values(t, registry)
 	for key, want := range map[string]float64{
 		"ambient_reconcile_duration_seconds{phase=Pending,success=true} sum":          2,
 		"ambient_reconcile_duration_seconds{phase=Running,success=false}":             1,
-		"ambient_pod_creation_duration_seconds{namespace=p}":                          1,
-		"ambient_pod_creation_duration_seconds{namespace=p} sum":                      0,
+		"ambient_reconcile_duration_seconds{phase=Failed,success=false}":              0,
+		"ambient_token_provision_duration_seconds{namespace=p}":                       1,
 		"ambient_token_provision_duration_seconds{namespace=p} sum":                   3,
+		"ambient_token_renewals_total{namespace=p,result=success}":                    1,
+		"ambient_token_renewals_total{namespace=p,result=failure}":                    1,
 		"ambient_session_errors_total{error_type=token,namespace=p,phase=Pending}":    1,
-		"ambient_session_errors_total{error_type=conflict,namespace=p,phase=Running}": 1,
+		"ambient_session_errors_total{error_type=other,namespace=p,phase=Running}":    1,
+		"ambient_session_errors_total{error_type=conflict,namespace=p,phase=Running}": 0,
 	} {
-		if value, found := got[key]; !found || value != want {
-			t.Errorf("%s is %v (there: %t), want %v", key, value, found, want)
+		if value, there := got[key]; !there || value != want {
+			t.Errorf("%s is %v (%t), want %v", key, value, there, want)
 		}
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(key string) bool { return strings.HasPrefix(key, "ambient_operator_build_info{") }) {
+		t.Error("the build is missing")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -103,13 +104,16 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 	if err := projects.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	namespaces := &controllers.NamespaceReconciler{Config: settings}
+	namespaces := &controllers.NamespaceReconciler{Config: settings, Metrics: set}
 	if err := namespaces.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	shared := &controllers.SharedSecretReconciler{Config: settings}
 	if err := shared.SetupWithManager(mgr); err != nil {
 		return err
+	}
+	if err := mgr.Add(leading(set)); err != nil {
+		return fmt.Errorf("adding what tells who leads: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
@@ -118,6 +122,17 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
 	return nil
+}
+
+// leading tells the metrics when this replica works: from its election, or its start without one,
+// until it is to end. Another may work before this one is gone.
+func leading(set *metrics.Set) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		set.Leads(true)
+		<-ctx.Done()
+		set.Leads(false)
+		return nil
+	}
 }
 
 // cachesSynced is ready once the caches are filled, on every replica: an upgrade would wait for

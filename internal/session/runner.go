@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -212,15 +211,6 @@ func sentence(ours, theirs string) string {
 		return ours
 	}
 	return ours + ": " + theirs
-}
-
-// PodCreation is how long the Job controller took to make the run's pod.
-func (w *World) PodCreation() (time.Duration, bool) {
-	pod := w.pod()
-	if pod == nil || w.Job == nil {
-		return 0, false
-	}
-	return pod.CreationTimestamp.Sub(w.Job.CreationTimestamp.Time), true
 }
 
 // RunnerIP is the address of the run's pod; empty while it has none.

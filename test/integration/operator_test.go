@@ -168,7 +168,7 @@ func stopShared() error {
 	return nil
 }
 
-// total adds up a counter of the operator over all series with these labels.
+// total adds up a counter or gauge of the operator over all series with these labels.
 func (o *operatorRun) total(name string, labels map[string]string) (float64, error) {
 	families, err := o.registry.Gather()
 	if err != nil {
@@ -187,7 +187,7 @@ func (o *operatorRun) total(name string, labels map[string]string) (float64, err
 				}
 			}
 			if matching == len(labels) {
-				sum += series.GetCounter().GetValue() + float64(series.GetHistogram().GetSampleCount())
+				sum += series.GetCounter().GetValue() + series.GetGauge().GetValue() + float64(series.GetHistogram().GetSampleCount())
 			}
 		}
 	}
