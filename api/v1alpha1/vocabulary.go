@@ -147,6 +147,8 @@ const (
 	ReasonUnknownRequest        = "UnknownRequest"
 	ReasonRegistryInvalid       = "RegistryInvalid"
 	ReasonNotNeeded             = "NotNeeded"
+	ReasonWorkspaceNotPrepared  = "WorkspaceNotPrepared"
+	ReasonStateSyncFailing      = "StateSyncFailing"
 )
 
 // Reasons lists every reason with its meaning.
@@ -191,5 +193,7 @@ var Reasons = []Word{
 	{ReasonUnknownRequest, "the annotation ambient-code.io/desired-phase holds neither Running nor Stopped; it is removed"},
 	{ReasonForcedStop, "a pod was still there long after its grace period and is removed by force; its node may be lost"},
 	{ReasonNotNeeded, "the session's runner type keeps its workspace elsewhere, or not at all"},
+	{ReasonWorkspaceNotPrepared, "what fills the workspace before the runner starts failed, for instance because S3 refused it; the message has its last words"},
+	{ReasonStateSyncFailing, "the container that copies the workspace to S3 does not stay up; what is written meanwhile may be lost with the pod"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},
 }

@@ -40,9 +40,11 @@ func (w *World) Deadlines() []Deadline {
 	case v1alpha1.PhaseCreating:
 		add("start", w.startDeadline())
 		add("settled", w.settled())
+		add("steady sidecar", w.steady())
 		add("token renewal", w.RenewToken())
 	case v1alpha1.PhaseRunning:
 		add("inactivity", w.idleDeadline())
+		add("steady sidecar", w.steady())
 		add("token renewal", w.RenewToken())
 	case v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed:
 		if w.Job != nil && !Finished(w.Job) {

@@ -92,7 +92,7 @@ func setNoRun(set setter, w *World, d Decision) {
 
 // sound says that nothing is missing or in the way while the runner is up.
 func sound(w *World) bool {
-	return len(w.Obstacles) == 0 && len(w.Absent) == 0 && w.TokenTrouble == ""
+	return len(w.Obstacles) == 0 && len(w.Absent) == 0 && w.TokenTrouble == "" && w.unsynced() == nil
 }
 
 func setEnd(set setter, d Decision) {

@@ -26,7 +26,10 @@ func (w *World) obstacle() *Obstacle {
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
 		return &Obstacle{Object: "Pod " + pod.Name, Reason: v1alpha1.ReasonUnschedulable, Message: sentence("no node takes the runner pod", scheduled.Message)}
 	}
-	return waiting(pod)
+	if found := waiting(pod); found != nil {
+		return found
+	}
+	return w.unsynced()
 }
 
 // met is the obstacle that enforcement met in this pass; one that waiting does not remove comes

@@ -172,6 +172,9 @@ func explainStay(w *World) (string, string) {
 		if len(w.Absent) > 0 {
 			return v1alpha1.ReasonMissing, "not in place: " + strings.Join(w.Absent, ", ")
 		}
+		if found := w.unsynced(); found != nil {
+			return found.Reason, found.Message
+		}
 		return v1alpha1.ReasonRunnerStarted, "the runner is up"
 	case v1alpha1.PhaseStopping:
 		if overdue := w.Overdue(); len(overdue) > 0 {

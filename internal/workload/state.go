@@ -4,11 +4,13 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
+	"github.com/ambient-code/agentic-operator/internal/session"
 )
 
 // The containers that fill a workspace and copy it to S3. Source of the names, programs and
@@ -16,11 +18,15 @@ import (
 const (
 	hydrateContainer = "init-hydrate"
 	hydrateProgram   = "/usr/local/bin/hydrate.sh"
-	syncContainer    = "state-sync"
 	syncProgram      = "/usr/local/bin/sync.sh"
 
-	syncInterval = "60"         // seconds
-	maxSyncSize  = "1073741824" // bytes
+	maxSyncSize = "1073741824" // bytes
+)
+
+// Seconds between two copies to S3.
+const (
+	usualInterval = 60
+	leastInterval = 5
 )
 
 // preparation is what runs before the runner: what fills the workspace, to its end, and then what
@@ -33,7 +39,7 @@ func (p *Plan) preparation() []corev1.Container {
 		containers = append(containers, p.stateContainer(hydrateContainer, hydrateProgram, p.hydrateEnvironment()))
 	}
 	if p.KeptInS3() {
-		sync := p.stateContainer(syncContainer, syncProgram, p.syncEnvironment())
+		sync := p.stateContainer(session.SyncContainer, syncProgram, p.syncEnvironment())
 		always := corev1.ContainerRestartPolicyAlways
 		sync.RestartPolicy = &always
 		containers = append(containers, sync)
@@ -56,6 +62,8 @@ func (p *Plan) stateContainer(name, program string, env []corev1.EnvVar) corev1.
 		ImagePullPolicy: p.Operator.ImagePullPolicy,
 		Command:         []string{program},
 		Env:             env,
+		// What such a program says last is why it failed, and belongs into the session's status.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{
 				corev1.ResourceCPU:    resource.MustParse("100m"),
@@ -93,8 +101,15 @@ func (p *Plan) hydrateEnvironment() []corev1.EnvVar {
 
 func (p *Plan) syncEnvironment() []corev1.EnvVar {
 	env := slices.Concat(p.stateIdentity(), p.storage())
-	env = append(env, literal("SYNC_INTERVAL", syncInterval), literal("MAX_SYNC_SIZE", maxSyncSize))
+	env = append(env, literal("SYNC_INTERVAL", strconv.FormatInt(p.syncInterval(), 10)), literal("MAX_SYNC_SIZE", maxSyncSize))
 	return p.withTheirs(env)
+}
+
+// syncInterval is how many seconds lie between two copies. The platform's program is a shell script
+// that sleeps between them, and a shell looks at SIGTERM only when what it waits for has ended: half
+// of the grace period is left for the last copy.
+func (p *Plan) syncInterval() int64 {
+	return min(usualInterval, max(leastInterval, p.Runtime.GracePeriod/2))
 }
 
 func (p *Plan) stateIdentity() []corev1.EnvVar {

@@ -197,3 +197,18 @@ func TestTheUserOfTheStateContainers(t *testing.T) {
 		t.Errorf("the runner runs as %d", *got)
 	}
 }
+
+// A shell script that sleeps notices SIGTERM only when the sleep is over: the grace period must be
+// longer, with room for the last copy.
+func TestTheIntervalLeavesTimeForTheLastCopy(t *testing.T) {
+	for grace, want := range map[int64]string{600: "60", 60: "30", 20: "10", 5: "5", 0: "5"} {
+		p := kept()
+		p.Runtime.GracePeriod = grace
+		containers := p.Job(1).Spec.Template.Spec.InitContainers
+		for _, v := range containers[len(containers)-1].Env {
+			if v.Name == "SYNC_INTERVAL" && v.Value != want {
+				t.Errorf("grace period %d s: SYNC_INTERVAL is %s, want %s", grace, v.Value, want)
+			}
+		}
+	}
+}
