@@ -59,11 +59,20 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 }
 
 func install(ctx context.Context) error {
-	if err := cluster.Load(ctx, rig.OperatorImage, rig.RunnerImage, rig.GitServerImage); err != nil {
+	if err := cluster.Load(ctx, rig.OperatorImage, rig.RunnerImage, rig.GitServerImage, rig.StateSyncImage, rig.S3ServerImage); err != nil {
 		return err
 	}
-	env := map[string]string{"AMBIENT_CODE_RUNNER_IMAGE": rig.RunnerImage.Name, "IMAGE_PULL_POLICY": "IfNotPresent"}
+	env := map[string]string{
+		"AMBIENT_CODE_RUNNER_IMAGE": rig.RunnerImage.Name, "IMAGE_PULL_POLICY": "IfNotPresent",
+		"STATE_SYNC_IMAGE": rig.StateSyncImage.Name, "S3_ENDPOINT": rig.S3Endpoint, "S3_BUCKET": rig.S3Bucket,
+	}
 	if err := cluster.Install(ctx, env); err != nil {
+		return err
+	}
+	if err := register(ctx); err != nil {
+		return err
+	}
+	if err := cluster.S3Server(ctx); err != nil {
 		return err
 	}
 	return cluster.Ready(ctx)

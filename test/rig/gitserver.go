@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,22 +61,23 @@ func (c *Cluster) GitServer(ctx context.Context, namespace string, repositories 
 			return fmt.Errorf("starting the git server: %w", err)
 		}
 	}
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		found := &corev1.Pod{}
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(pod), found); err != nil {
-			return false, err
-		}
-		for _, condition := range found.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return true, nil
-			}
-		}
-		return false, nil
-	})
-	if err != nil {
+	if err := c.podReady(ctx, namespace, gitServer); err != nil {
 		return fmt.Errorf("waiting for the git server: %w", err)
 	}
 	return nil
+}
+
+// podReady waits until a pod is ready.
+func (c *Cluster) podReady(ctx context.Context, namespace, name string) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		found := &corev1.Pod{}
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(found.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		}), nil
+	})
 }
 
 // RepositoryURL is where pods find a repository of the git server.

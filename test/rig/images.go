@@ -12,13 +12,17 @@ type Image struct {
 	module  string
 	pkg     string
 	program string
+	// names are what the program is called in the image; its own name if there are none.
+	names []string
 }
 
 // The images that run on the local Kubernetes.
 var (
-	OperatorImage  = Image{"localhost/ambient/agentic-operator:dev", ".", ".", "operator"}
-	RunnerImage    = Image{"localhost/ambient/reference-runner:dev", "test/runner", ".", "reference-runner"}
-	GitServerImage = Image{"localhost/ambient/git-server:dev", "test/runner", "./gitserver", "git-server"}
+	OperatorImage  = Image{"localhost/ambient/agentic-operator:dev", ".", ".", "operator", nil}
+	RunnerImage    = Image{"localhost/ambient/reference-runner:dev", "test/runner", ".", "reference-runner", nil}
+	GitServerImage = Image{"localhost/ambient/git-server:dev", "test/runner", "./gitserver", "git-server", nil}
+	StateSyncImage = Image{"localhost/ambient/state-sync:dev", "test/statesync", ".", "state-sync", []string{"state-sync", "hydrate.sh", "sync.sh"}}
+	S3ServerImage  = Image{"localhost/ambient/s3-server:dev", "hack/tools/versitygw", "tool", "versitygw", nil}
 )
 
 // Load builds images and loads them onto the real node.
@@ -31,11 +35,15 @@ func (c *Cluster) Load(ctx context.Context, images ...Image) error {
 			return err
 		}
 		archive := filepath.Join(c.bin, image.program+".tar")
-		_, err := c.run(ctx, filepath.Join(c.bin, "image"),
-			"--binary", filepath.Join(c.bin, image.program)+":/usr/local/bin/"+image.program,
-			"--license", filepath.Join(c.root, "LICENSE"), "--user", "65532",
-			"--tag", image.Name, "--output", archive)
-		if err != nil {
+		args := []string{"--license", filepath.Join(c.root, "LICENSE"), "--user", "65532", "--tag", image.Name, "--output", archive}
+		names := image.names
+		if len(names) == 0 {
+			names = []string{image.program}
+		}
+		for _, name := range names {
+			args = append(args, "--binary", filepath.Join(c.bin, image.program)+":/usr/local/bin/"+name)
+		}
+		if _, err := c.run(ctx, filepath.Join(c.bin, "image"), args...); err != nil {
 			return fmt.Errorf("making the image %s: %w", image.Name, err)
 		}
 		if _, err := c.run(ctx, c.devcluster(), "load-image", "--name", c.Name, archive); err != nil {
