@@ -47,10 +47,10 @@ func register(ctx context.Context) error {
 // inS3 has a session keep its workspace in S3, with more variables as NAME=VALUE.
 func inS3(variables ...string) func(*v1alpha1.AgenticSession) {
 	return func(s *v1alpha1.AgenticSession) {
-		s.Spec.EnvironmentVariables = map[string]string{"RUNNER_TYPE": keptInS3}
+		s.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{"RUNNER_TYPE": keptInS3}
 		for _, v := range variables {
 			name, value, _ := strings.Cut(v, "=")
-			s.Spec.EnvironmentVariables[name] = value
+			s.Spec.EnvironmentVariables[name] = v1alpha1.EnvironmentValue(value)
 		}
 	}
 }
@@ -185,8 +185,7 @@ func TestS3ThatRefuses(t *testing.T) {
 	}
 }
 
-// A sidecar that does not stay up is told in the status while the runner runs on, and again when it
-// is well.
+// A sidecar that does not stay up is told in the status while the runner runs on.
 func TestS3SidecarThatCrashes(t *testing.T) {
 	t.Parallel()
 	ns := project(t)

@@ -105,6 +105,7 @@ func TestStorage(t *testing.T) {
 	source := shareStorage(t, "first-key")
 	s.reaches(running)
 	refersTo(t, s.pod(), workload.StorageSecretName(s.name))
+	liesAt(t, s.pod(), "")
 
 	copied := func() *corev1.Secret {
 		secret := &corev1.Secret{}
@@ -145,6 +146,7 @@ func TestStorage(t *testing.T) {
 	p.patch(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: workload.IntegrationsSecret}}, `{"stringData":{"S3_ACCESS_KEY":"own-key","S3_SECRET_KEY":"own-secret"}}`)
 	own.reaches(running)
 	refersTo(t, own.pod(), workload.IntegrationsSecret)
+	liesAt(t, own.pod(), workload.IntegrationsSecret)
 	if err := p.absent(workload.StorageSecretName(own.name), &corev1.Secret{}); err != nil {
 		t.Errorf("the shared credentials are copied for a session that does not use them: %v", err)
 	}
@@ -166,6 +168,32 @@ func refersTo(t *testing.T, pod *corev1.Pod, secret string) {
 		}
 		if seen != 2 {
 			t.Errorf("%s has %d credentials", container.Name, seen)
+		}
+	}
+}
+
+// liesAt fails unless the state containers have server and bucket from a Secret, or from the
+// operator where none is named.
+func liesAt(t *testing.T, pod *corev1.Pod, secret string) {
+	t.Helper()
+	for i := range pod.Spec.InitContainers {
+		container := &pod.Spec.InitContainers[i]
+		seen := 0
+		for _, v := range container.Env {
+			if v.Name != "S3_ENDPOINT" && v.Name != "S3_BUCKET" {
+				continue
+			}
+			seen++
+			from := ""
+			if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+				from = v.ValueFrom.SecretKeyRef.Name
+			}
+			if from != secret || (v.Value == "") != (secret != "") {
+				t.Errorf("%s: %s is %+v, want it from Secret %q", container.Name, v.Name, v, secret)
+			}
+		}
+		if seen != 2 {
+			t.Errorf("%s has %d of server and bucket", container.Name, seen)
 		}
 	}
 }
