@@ -46,7 +46,7 @@ func (w *World) unsynced() *Obstacle {
 	if ended == nil || status.State.Running != nil && due(w.Now, w.steady()) {
 		return nil
 	}
-	told := fmt.Sprintf("the container %s, which copies the workspace to S3, does not stay up: it ended with exit code %d and is started again; until it stays up, what the session writes is lost with its pod and the Service does not lead to the runner", status.Name, ended.ExitCode)
+	told := fmt.Sprintf("the container %s, which copies the workspace to S3, does not stay up: it ended with exit code %d and is started again; until it stays up, what the session writes may be lost with its pod, and the Service does not lead to the runner", status.Name, ended.ExitCode)
 	why := lastLine(ended.Message)
 	if waits := status.State.Waiting; waits != nil {
 		if found := waitingFor(status, waits); found != nil {
