@@ -132,9 +132,8 @@ devcluster: $(DEVCLUSTER) ## Build the programs of the local Kubernetes (once; m
 ##@ Test and try
 
 .PHONY: test
-test: devcluster packaging-tools ## Run unit and integration tests against a local control plane with simulated nodes
-	INTEGRATION=required go test -cover -timeout 30m $(TESTFLAGS) ./...
-	@for m in $(filter-out .,$(CODE_MODULES)); do echo "go test in $$m"; go -C $$m test -timeout 20m $(TESTFLAGS) ./...; done
+test: devcluster packaging-tools ## Run unit and integration tests against local control planes with simulated nodes
+	@./hack/test.sh $(TESTFLAGS) -- $(filter-out .,$(CODE_MODULES))
 
 .PHONY: e2e
 e2e: devcluster ## Run the end-to-end tests with real containers on a real node (root; Debian's containerd)

@@ -155,8 +155,9 @@ func (r *AgenticSessionReconciler) mint(ctx context.Context, account *corev1.Ser
 	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return fmt.Errorf("%w: asking for a token of ServiceAccount %s: %w", errToken, account.Name, err)
 	}
-	secret.Annotations[v1alpha1.AnnotationTokenRefreshedAt] = r.Clock.Now().UTC().Format(time.RFC3339)
-	secret.Annotations[v1alpha1.AnnotationTokenExpiresAt] = request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339)
+	now := r.Clock.Now()
+	secret.Annotations[v1alpha1.AnnotationTokenRefreshedAt] = now.UTC().Format(time.RFC3339)
+	secret.Annotations[v1alpha1.AnnotationTokenExpiresAt] = expiry(request, now).UTC().Format(time.RFC3339)
 	secret.Annotations[v1alpha1.AnnotationTokenIdentity] = string(account.UID)
 	secret.Data = map[string][]byte{
 		workload.TokenKey:     []byte(request.Status.Token),
@@ -164,6 +165,17 @@ func (r *AgenticSessionReconciler) mint(ctx context.Context, account *corev1.Ser
 	}
 	secret.Annotations[v1alpha1.AnnotationTokenDigest] = digest(secret)
 	return nil
+}
+
+// expiry is when a token that was asked for now ends, by our clock. The server tells by its own when it
+// made the token and when it ends; with a clock that differs from ours by more than the token's life,
+// the token would never be due, or always.
+func expiry(request *authenticationv1.TokenRequest, now time.Time) time.Time {
+	made, ends := request.CreationTimestamp, request.Status.ExpirationTimestamp
+	if made.IsZero() {
+		return ends.Time
+	}
+	return now.Add(ends.Sub(made.Time))
 }
 
 // storeToken creates the Secret, or gives the one that is there the new token. Within a run the

@@ -3,12 +3,15 @@ package controllers
 import (
 	"context"
 	"errors"
+	"maps"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -32,13 +35,18 @@ type plainWatch struct {
 
 // Start begins to watch and returns. The watch ends with the context.
 func (p *plainWatch) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	known := seenObjects{}
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := p.follow(ctx, queue); err != nil && ctx.Err() == nil {
+		if err := p.follow(ctx, queue, known); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Info("Listing anew", "kind", p.String(), "reason", err.Error())
 		}
 	}, time.Second)
 	return nil
 }
+
+// seenObjects are those that were there when the server last told. Who lists anew learns from them
+// what has gone meanwhile, of which no event tells.
+type seenObjects map[types.NamespacedName]client.Object
 
 // String names the kind that is watched.
 func (p *plainWatch) String() string {
@@ -51,17 +59,24 @@ func (p *plainWatch) String() string {
 
 // follow lists everything, then follows the changes. Closed connections are taken up again where
 // they broke off; it returns when the server no longer knows that place, to begin anew.
-func (p *plainWatch) follow(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (p *plainWatch) follow(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], known seenObjects) error {
 	list := p.kind.list.DeepCopyObject().(client.ObjectList)
 	if err := p.client.List(ctx, list, p.options(nil)); err != nil {
 		return err
 	}
+	gone := maps.Clone(known)
 	err := meta.EachListItem(list, func(item runtime.Object) error {
-		p.enqueue(ctx, queue, item)
+		if object, ok := item.(client.Object); ok {
+			delete(gone, client.ObjectKeyFromObject(object))
+			p.take(ctx, queue, known, object, false)
+		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	for _, object := range gone {
+		p.take(ctx, queue, known, object, true)
 	}
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), p)
 	if err != nil {
@@ -71,7 +86,9 @@ func (p *plainWatch) follow(ctx context.Context, queue workqueue.TypedRateLimiti
 	for event := range watcher.ResultChan() {
 		switch event.Type {
 		case apiwatch.Added, apiwatch.Modified, apiwatch.Deleted:
-			p.enqueue(ctx, queue, event.Object)
+			if object, ok := event.Object.(client.Object); ok {
+				p.take(ctx, queue, known, object, event.Type == apiwatch.Deleted)
+			}
 		case apiwatch.Error:
 			return apierrors.FromObject(event.Object)
 		case apiwatch.Bookmark:
@@ -80,20 +97,38 @@ func (p *plainWatch) follow(ctx context.Context, queue workqueue.TypedRateLimiti
 	return errWatchEnded
 }
 
-func (p *plainWatch) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], item runtime.Object) {
-	object, ok := item.(client.Object)
-	if !ok {
-		return
-	}
+// take wakes what an object concerns and remembers the object, as small as caches do.
+func (p *plainWatch) take(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], known seenObjects, object client.Object, gone bool) {
 	for _, request := range p.wakes(ctx, object) {
 		queue.Add(request)
 	}
+	if gone {
+		delete(known, client.ObjectKeyFromObject(object))
+		return
+	}
+	if p.kind.strip != nil {
+		if stripped, err := p.kind.strip(object); err == nil {
+			object = stripped.(client.Object)
+		}
+	}
+	known[client.ObjectKeyFromObject(object)] = object
 }
 
-// WatchWithContext makes one watch connection, for the retrying watcher.
+// WatchWithContext makes one watch connection, for the retrying watcher. That one goes on asking for
+// ever where the answer itself, not an event, says that the place is no longer known; so the answer
+// is made an event.
 func (p *plainWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 	list := p.kind.list.DeepCopyObject().(client.ObjectList)
-	return p.client.Watch(ctx, list, p.options(&options))
+	connection, err := p.client.Watch(ctx, list, p.options(&options))
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && (apierrors.IsGone(err) || apierrors.IsResourceExpired(err)) {
+		answer := status.Status()
+		answer.Code = http.StatusGone
+		events := make(chan apiwatch.Event, 1)
+		events <- apiwatch.Event{Type: apiwatch.Error, Object: &answer}
+		return apiwatch.NewProxyWatcher(events), nil
+	}
+	return connection, err
 }
 
 func (p *plainWatch) options(raw *metav1.ListOptions) *client.ListOptions {

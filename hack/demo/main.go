@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/ambient-code/agentic-operator/test/rig"
 )
 
@@ -27,6 +30,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	log.SetLogger(logr.Discard())
 	err := run(ctx)
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {

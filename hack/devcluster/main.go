@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,6 +25,9 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
+		if errors.Is(err, cli.ErrNotBuilt) {
+			os.Exit(3)
+		}
 		os.Exit(1)
 	}
 }

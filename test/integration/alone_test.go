@@ -236,40 +236,6 @@ func finished(s *session) error {
 	return errors.New("it has not")
 }
 
-// TestLegacyWatch: the other event source leads through the same life.
-func TestLegacyWatch(t *testing.T) {
-	p := newProject(t, alone(t, nil, "--legacy-watch"))
-	done, failing := p.session("done", "sleep 500ms\nexit 0"), p.session("failing", "sleep 500ms\noom")
-	kept, lost := p.session("kept", "hang"), p.session("lost", "hang")
-	held := emptyProject(t, p.operator, map[string]string{v1alpha1.LabelManaged: "true"})
-	held.create(quota(held, "pods"))
-	waiting := held.session("waiting", "hang")
-	done.tells(completed, v1alpha1.ReasonRunnerCompleted)
-	failing.tells(failure, v1alpha1.ReasonOOMKilled)
-
-	waiting.tells(pending, v1alpha1.ReasonPrerequisiteMissing)
-	held.createRunnerSecret()
-	waiting.tells(creating, v1alpha1.ReasonQuotaExceeded)
-	held.delete(quota(held, "pods"))
-	waiting.reaches(running)
-
-	lost.reaches(running)
-	p.delete(lost.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))
-	lost.tells(failure, v1alpha1.ReasonRunnerLost)
-
-	kept.reaches(running)
-	p.delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "session-kept"}})
-	p.eventually("the Service is made again", func() error {
-		return suite.admin.Get(p.ctx, p.key("session-kept"), &corev1.Service{})
-	})
-	kept.stop()
-	kept.reaches(stopped)
-	kept.start()
-	kept.reachesInRun(2, running)
-	kept.expectHistory(pending, creating, running, stopping, stopped, pending, creating, running)
-	p.settles(time.Second)
-}
-
 // TestCase47TwoReplicas: one of two operators works; the other is ready all the same, takes over
 // within seconds when the first ends and does nothing twice. (Cases 45, 47, 49.)
 func TestCase47TwoReplicas(t *testing.T) {
@@ -305,7 +271,8 @@ func TestCase47TwoReplicas(t *testing.T) {
 		}
 		return nil
 	})
-	if gap := time.Since(ended); gap > 5*time.Second {
+	// Seconds, on a busy machine as well; a lock that is not given back lasts for 15 s and more.
+	if gap := time.Since(ended); gap > 12*time.Second {
 		t.Errorf("nobody worked for %s", gap)
 	}
 	for _, s := range append(sessions, before) {

@@ -119,7 +119,7 @@ func TestCase67Waiting(t *testing.T) {
 	p := share(t)
 	wait := func(name, what string) {
 		t.Helper()
-		out, err := suite.cluster.runKubectl(p.ctx, "", "-n", p.name, "wait", "--for="+what, "agenticsession/"+name, "--timeout=60s")
+		out, err := runKubectl(p.ctx, "", "-n", p.name, "wait", "--for="+what, "agenticsession/"+name, "--timeout=60s")
 		if err != nil {
 			t.Errorf("waiting for %s of session %s: %v: %s", what, name, err, out)
 		}
@@ -155,7 +155,7 @@ func TestKubectlReadsWell(t *testing.T) {
 	p := share(t)
 	kubectl := func(args ...string) string {
 		t.Helper()
-		out, err := suite.cluster.runKubectl(p.ctx, "", append([]string{"-n", p.name}, args...)...)
+		out, err := runKubectl(p.ctx, "", append([]string{"-n", p.name}, args...)...)
 		if err != nil {
 			t.Fatalf("kubectl %v: %v: %s", args, err, out)
 		}

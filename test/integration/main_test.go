@@ -17,7 +17,9 @@
 //
 // Environment: INTEGRATION=required builds what is missing instead of skipping;
 // INTEGRATION_KUBECONFIG names a cluster with simulated nodes to use instead of a new one, and
-// INTEGRATION_AUDIT_LOG its audit log; BURST=1 runs the large burst.
+// INTEGRATION_AUDIT_LOG its audit log; INTEGRATION_FLAGS are flags for every operator, and
+// "--legacy-watch" has the whole suite show that event source (make test runs it with and without);
+// BURST=1 runs the large burst and SOAK=1 the long rest and the large crowd of foreign objects.
 package integration
 
 import (
@@ -38,6 +40,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/test/rig"
 )
 
 // atOnce is how many tests run at the same time: they mostly wait.
@@ -45,7 +48,7 @@ const atOnce = "12"
 
 // suite is what all tests share.
 var suite struct {
-	cluster  *cluster
+	cluster  *rig.Cluster
 	scheme   *runtime.Scheme
 	config   *rest.Config // the administrator's
 	admin    client.WithWatch
@@ -67,12 +70,13 @@ func run(m *testing.M) (code int) {
 			return failed(err)
 		}
 	}
+	suite.logs = &logTail{}
+	ctrl.SetLogger(zap.New(zap.WriteTo(suite.logs), zap.Level(zapcore.InfoLevel), zap.StacktraceLevel(zapcore.DPanicLevel)))
 	ctx, cancel := context.WithCancel(context.Background())
 	cluster, err := startCluster(ctx)
-	var skip *skipped
-	if errors.As(err, &skip) {
+	if errors.Is(err, rig.ErrNotBuilt) {
 		cancel()
-		fmt.Println(skip.Error())
+		fmt.Println("integration tests skipped:", err)
 		return 0
 	}
 	if err != nil {
@@ -81,7 +85,7 @@ func run(m *testing.M) (code int) {
 	}
 	defer func() {
 		cancel()
-		if err := cluster.end(); err != nil {
+		if err := endCluster(cluster); err != nil {
 			code = failed(err)
 		}
 	}()
@@ -117,17 +121,13 @@ func failed(err error) int {
 }
 
 // prepare makes the clients and puts into the cluster what the operator needs to be there.
-func prepare(ctx context.Context, c *cluster) error {
+func prepare(ctx context.Context, c *rig.Cluster) error {
 	suite.cluster = c
 	suite.scheme = runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(suite.scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(suite.scheme))
-	suite.logs = &logTail{}
-	ctrl.SetLogger(zap.New(zap.WriteTo(suite.logs), zap.Level(zapcore.InfoLevel), zap.StacktraceLevel(zapcore.DPanicLevel)))
 	var err error
-	if suite.config, err = c.adminConfig(); err != nil {
-		return err
-	}
+	suite.config = adminConfig(c)
 	if suite.admin, err = client.NewWithWatch(suite.config, client.Options{Scheme: suite.scheme}); err != nil {
 		return fmt.Errorf("making the administrator's client: %w", err)
 	}
@@ -137,7 +137,7 @@ func prepare(ctx context.Context, c *cluster) error {
 	if suite.access, err = installAccess(ctx); err != nil {
 		return err
 	}
-	if suite.audit, err = followAudit(ctx, c.auditLog, suite.access.user()); err != nil {
+	if suite.audit, err = followAudit(ctx, c.AuditLog, suite.access.user()); err != nil {
 		return err
 	}
 	suite.recorder, err = startRecorder(ctx, suite.admin)

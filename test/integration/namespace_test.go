@@ -344,40 +344,6 @@ func admits(t *testing.T, peers []networkingv1.NetworkPolicyPeer, namespace map[
 	return false
 }
 
-// TestProjectsByLegacyWatch: the other event source keeps projects in place as well. (Cases 17, 24,
-// 28, 30.)
-func TestProjectsByLegacyWatch(t *testing.T) {
-	p := emptyProject(t, alone(t, map[string]string{"BACKEND_NAMESPACE": "platform", "DEFAULT_INACTIVITY_TIMEOUT": "0"}, "--legacy-watch"), nil)
-	p.create(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "ambient-default-limits"}})
-	p.label(v1alpha1.LabelManaged, "true")
-	p.giveAccess("team", "edit")
-	p.settings("tell of the object", readyFor(metav1.ConditionFalse, v1alpha1.ReasonNameCollision))
-	p.has("team", "edit")
-	p.delete(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "ambient-default-limits"}})
-	p.giveAccess("team", "view")
-	p.has("team", "view")
-	p.settings("are in effect", ready)
-	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "runner-allow-backend-only"}}
-	for _, patch := range []string{`{"metadata":{"labels":null}}`, `{"spec":{"ingress":[{}]}}`} {
-		p.patch(policy, patch)
-		p.eventually("the policy is put back", func() error {
-			p.get(policy.Name, policy)
-			if policy.Labels[v1alpha1.LabelManagedBy] == "" || len(policy.Spec.Ingress[0].From) != 2 {
-				return fmt.Errorf("it is %+v", policy)
-			}
-			return nil
-		})
-	}
-	p.delete(p.settingsObject())
-	p.has("team", "")
-	if s := p.settings("are made again", ready); s.Spec.InactivityTimeoutSeconds == nil || *s.Spec.InactivityTimeoutSeconds != 0 {
-		t.Errorf("inactivityTimeoutSeconds is %v, the operator's default is 0", s.Spec.InactivityTimeoutSeconds)
-	}
-	p.label(v1alpha1.LabelManaged, "")
-	p.settings("are no longer served", readyFor(metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotManaged))
-	p.settles(time.Second)
-}
-
 // TestCase30FailingWrites: a write that fails is told and tried again; meanwhile the others are in
 // effect, and access is taken away all the same.
 func TestCase30FailingWrites(t *testing.T) {

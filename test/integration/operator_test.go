@@ -1,21 +1,19 @@
 package integration
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
@@ -32,6 +30,12 @@ type operatorRun struct {
 	stopped  sync.Once
 	err      error
 }
+
+// everyFlag lists the flags that every operator of this run gets.
+func everyFlag() []string { return strings.Fields(os.Getenv("INTEGRATION_FLAGS")) }
+
+// legacyWatch says that the operators of this run have plain watches.
+func legacyWatch() bool { return slices.Contains(everyFlag(), "--legacy-watch") }
 
 // startOperator starts an operator with these variables and flags and returns when it is ready.
 func startOperator(env map[string]string, flags ...string) (*operatorRun, error) {
@@ -62,7 +66,7 @@ func launch(ctx context.Context, env map[string]string, flags []string) (*operat
 	if err != nil {
 		return nil, err
 	}
-	flags = append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=" + health}, flags...)
+	flags = slices.Concat([]string{"--metrics-bind-address=0", "--health-probe-bind-address=" + health}, everyFlag(), flags)
 	settings, err := config.Load(flags, func(name string) string {
 		if name == "NAMESPACE" {
 			return suite.access.namespace
@@ -192,99 +196,4 @@ func (o *operatorRun) total(name string, labels map[string]string) (float64, err
 		}
 	}
 	return sum, nil
-}
-
-// call is one request of the operator.
-type call struct {
-	at     time.Time
-	method string
-	path   string
-}
-
-func (c call) write() bool { return c.method != http.MethodGet }
-
-// about says that the call concerns a namespace.
-func (c call) about(namespace string) bool {
-	return strings.Contains(c.path, "/namespaces/"+namespace+"/")
-}
-
-// hook sees each request of the operator to a namespace before it is sent. It may wait, and it may
-// answer in the server's place.
-type hook func(*http.Request) *http.Response
-
-// gate lies between the operator and the API server: it notes every call and lets tests step in.
-type gate struct {
-	mu    sync.Mutex
-	calls []call
-	hooks map[string]hook
-}
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
-
-func (g *gate) before(next http.RoundTripper) http.RoundTripper {
-	return transport(func(request *http.Request) (*http.Response, error) {
-		c := call{time.Now(), request.Method, request.URL.Path}
-		g.mu.Lock()
-		g.calls = append(g.calls, c)
-		var h hook
-		for namespace := range g.hooks {
-			if c.about(namespace) {
-				h = g.hooks[namespace]
-			}
-		}
-		g.mu.Unlock()
-		if h != nil {
-			if answer := h(request); answer != nil {
-				return answer, nil
-			}
-		}
-		return next.RoundTrip(request)
-	})
-}
-
-// hookInto has a hook see all calls about a namespace until the test ends.
-func (g *gate) hookInto(t *testing.T, namespace string, h hook) {
-	t.Helper()
-	set := func(h hook) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.hooks == nil {
-			g.hooks = map[string]hook{}
-		}
-		g.hooks[namespace] = h
-	}
-	set(h)
-	t.Cleanup(func() { set(nil) })
-}
-
-// written lists the writes about a namespace, Events left out.
-func (g *gate) written(namespace string) []call {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var writes []call
-	for _, c := range g.calls {
-		if c.write() && c.about(namespace) && !strings.HasSuffix(c.path, "/events") {
-			writes = append(writes, c)
-		}
-	}
-	return writes
-}
-
-// refusal is an answer of an API server that refuses a request.
-func refusal(request *http.Request, code int32, reason metav1.StatusReason) *http.Response {
-	body, err := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: "refused by the test",
-	})
-	if err != nil {
-		body = nil
-	}
-	return &http.Response{
-		StatusCode: int(code), Status: http.StatusText(int(code)), Request: request,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-	}
 }

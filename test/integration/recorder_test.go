@@ -104,10 +104,18 @@ func (w *recording) begin(ctx context.Context, r *recorder) (watch.Interface, er
 	if err := w.client.List(ctx, list, &client.ListOptions{LabelSelector: w.selector}); err != nil {
 		return nil, fmt.Errorf("listing for the recorder: %w", err)
 	}
-	err := meta.EachListItem(list, func(item runtime.Object) error { r.take(item, false); return nil })
+	there := map[types.UID]bool{}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok {
+			there[object.GetUID()] = true
+		}
+		r.take(item, false)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing for the recorder: %w", err)
 	}
+	r.missing(w.list, there)
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), w)
 	if err != nil {
 		return nil, fmt.Errorf("watching for the recorder: %w", err)
@@ -122,6 +130,39 @@ func (w *recording) WatchWithContext(ctx context.Context, options metav1.ListOpt
 		return nil, fmt.Errorf("%T is no list", w.list)
 	}
 	return w.client.Watch(ctx, list, &client.ListOptions{LabelSelector: w.selector, Raw: &options})
+}
+
+// missing notes the end of what was there before and is no longer, of which no watch told.
+func (r *recorder) missing(kind client.ObjectList, there map[types.UID]bool) {
+	r.mu.Lock()
+	var gone []runtime.Object
+	switch kind.(type) {
+	case *v1alpha1.AgenticSessionList:
+		for _, moments := range r.sessions {
+			gone = append(gone, vanished(moments, there)...)
+		}
+	case *batchv1.JobList:
+		for _, moments := range r.jobs {
+			gone = append(gone, vanished(moments, there)...)
+		}
+	case *corev1.PodList:
+		for _, moments := range r.pods {
+			gone = append(gone, vanished(moments, there)...)
+		}
+	}
+	r.mu.Unlock()
+	for _, object := range gone {
+		r.take(object, true)
+	}
+}
+
+func vanished[T client.Object](moments []moment[T], there map[types.UID]bool) (gone []runtime.Object) {
+	for _, object := range remaining(moments) {
+		if !there[object.GetUID()] {
+			gone = append(gone, object)
+		}
+	}
+	return gone
 }
 
 func (r *recorder) take(object runtime.Object, gone bool) {

@@ -96,77 +96,73 @@ func says(t *testing.T, object *v1alpha1.AgenticSession, words ...string) {
 }
 
 // TestRunnerTypes: a session runs as its type says; edits of the registry reach sessions that wait
-// at once and never those that run. With both sources of events.
+// at once and never those that run.
 func TestRunnerTypes(t *testing.T) {
-	for name, flags := range map[string][]string{"caches": nil, "legacy-watch": {"--legacy-watch"}} {
-		t.Run(name, func(t *testing.T) {
-			p := newProject(t, alone(t, nil, flags...))
-			register(t, plainEntry(runtimes.DefaultID, nil), otherEntry(9000))
-			other := p.session("other", "hang", ofType("other-sdk"))
-			ordinary := p.session("ordinary", "hang")
-			other.reaches(running)
-			ordinary.reaches(running)
-			asTheTypeSays(t, other)
-			if image := ordinary.pod().Spec.Containers[0].Image; image != "registry.example/"+runtimes.DefaultID+":1" {
-				t.Errorf("a session that picks no type runs %s", image)
-			}
+	p := newProject(t, alone(t, nil))
+	register(t, plainEntry(runtimes.DefaultID, nil), otherEntry(9000))
+	other := p.session("other", "hang", ofType("other-sdk"))
+	ordinary := p.session("ordinary", "hang")
+	other.reaches(running)
+	ordinary.reaches(running)
+	asTheTypeSays(t, other)
+	if image := ordinary.pod().Spec.Containers[0].Image; image != "registry.example/"+runtimes.DefaultID+":1" {
+		t.Errorf("a session that picks no type runs %s", image)
+	}
 
-			// Case 27: what runs is left as it is, and healed as it was.
-			registerText(t, `[{"id": "other-sdk", "container": {`)
-			waits := p.session("waits", "hang", ofType("other-sdk"))
-			waitsToo := p.session("waits-too", "hang")
-			for _, s := range []*session{waits, waitsToo} {
-				says(t, s.tells(pending, v1alpha1.ReasonRegistryInvalid), "not a list in JSON", "line 1", runtimes.RegistryConfigMap, suite.access.namespace)
-			}
-			p.delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: workload.ServiceName("other")}})
-			p.eventually("the Service is made again", func() error {
-				return suite.admin.Get(p.ctx, p.key(workload.ServiceName("other")), &corev1.Service{})
-			})
-			register(t, plainEntry(runtimes.DefaultID, nil), otherEntry(9100))
-			waits.reaches(running)
-			waitsToo.reaches(running)
-			if got := waits.servicePort(); got != 9100 {
-				t.Errorf("a session that began after the edit serves at %d", got)
-			}
-			p.always(time.Second, "the run that began before the edit stays", func() error {
-				if port := other.servicePort(); port != 9000 {
-					return fmt.Errorf("its Service is at port %d", port)
-				}
-				return is(running)(other.latest())
-			})
-			for _, s := range []*session{other, waits, waitsToo} {
-				s.ranOnce()
-				s.expectHistory(pending, creating, running)
-				if jobs := uids(s.jobs()); len(jobs) != 1 {
-					t.Errorf("session %s had %d Jobs", s.name, len(jobs))
-				}
-			}
+	// Case 27: what runs is left as it is, and healed as it was.
+	registerText(t, `[{"id": "other-sdk", "container": {`)
+	waits := p.session("waits", "hang", ofType("other-sdk"))
+	waitsToo := p.session("waits-too", "hang")
+	for _, s := range []*session{waits, waitsToo} {
+		says(t, s.tells(pending, v1alpha1.ReasonRegistryInvalid), "not a list in JSON", "line 1", runtimes.RegistryConfigMap, suite.access.namespace)
+	}
+	p.delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: workload.ServiceName("other")}})
+	p.eventually("the Service is made again", func() error {
+		return suite.admin.Get(p.ctx, p.key(workload.ServiceName("other")), &corev1.Service{})
+	})
+	register(t, plainEntry(runtimes.DefaultID, nil), otherEntry(9100))
+	waits.reaches(running)
+	waitsToo.reaches(running)
+	if got := waits.servicePort(); got != 9100 {
+		t.Errorf("a session that began after the edit serves at %d", got)
+	}
+	p.always(time.Second, "the run that began before the edit stays", func() error {
+		if port := other.servicePort(); port != 9000 {
+			return fmt.Errorf("its Service is at port %d", port)
+		}
+		return is(running)(other.latest())
+	})
+	for _, s := range []*session{other, waits, waitsToo} {
+		s.ranOnce()
+		s.expectHistory(pending, creating, running)
+		if jobs := uids(s.jobs()); len(jobs) != 1 {
+			t.Errorf("session %s had %d Jobs", s.name, len(jobs))
+		}
+	}
 
-			// Callers reach the runners of all of them.
-			p.eventually("the network policy lets callers to every port", func() error {
-				policy := &networkingv1.NetworkPolicy{}
-				if err := suite.admin.Get(p.ctx, p.key("runner-allow-backend-only"), policy); err != nil {
-					return err
-				}
-				var ports []int32
-				for _, port := range policy.Spec.Ingress[0].Ports {
-					ports = append(ports, port.Port.IntVal)
-				}
-				if !slices.Equal(ports, []int32{8001, 9000, 9100}) {
-					return fmt.Errorf("it lets them to %v", ports)
-				}
-				return nil
-			})
+	// Callers reach the runners of all of them.
+	p.eventually("the network policy lets callers to every port", func() error {
+		policy := &networkingv1.NetworkPolicy{}
+		if err := suite.admin.Get(p.ctx, p.key("runner-allow-backend-only"), policy); err != nil {
+			return err
+		}
+		var ports []int32
+		for _, port := range policy.Spec.Ingress[0].Ports {
+			ports = append(ports, port.Port.IntVal)
+		}
+		if !slices.Equal(ports, []int32{8001, 9000, 9100}) {
+			return fmt.Errorf("it lets them to %v", ports)
+		}
+		return nil
+	})
 
-			// The next run is of the type as it is then.
-			other.stop()
-			other.reaches(stopped)
-			other.start()
-			other.reachesInRun(2, running)
-			if got := other.servicePort(); got != 9100 {
-				t.Errorf("the run after the edit serves at %d", got)
-			}
-		})
+	// The next run is of the type as it is then.
+	other.stop()
+	other.reaches(stopped)
+	other.start()
+	other.reachesInRun(2, running)
+	if got := other.servicePort(); got != 9100 {
+		t.Errorf("the run after the edit serves at %d", got)
 	}
 }
 

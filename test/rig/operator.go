@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
@@ -122,10 +123,10 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return nil
 }
 
-// ServiceAccountKubeconfig writes a kubeconfig with which a program acts as the operator's
+// ServiceAccountKubeconfig writes a kubeconfig with which a program acts as the given
 // ServiceAccount and nobody else.
-func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, path string) error {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: OperatorName}}
+func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, who types.NamespacedName, path string) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: who.Namespace, Name: who.Name}}
 	day := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}
 	if err := c.Client.SubResource("token").Create(ctx, account, request); err != nil {

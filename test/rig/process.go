@@ -11,13 +11,18 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Process is an operator that runs on this machine.
 type Process struct {
-	// Metrics is the address of its metrics, Log the path of its log.
+	// Metrics is the address of its metrics, Health that of its health checks, Log the path of its log.
 	Metrics string
+	Health  string
 	Log     string
 
 	cmd        *exec.Cmd
@@ -29,11 +34,16 @@ type Process struct {
 // RunOperator builds the operator and runs it on this machine as its ServiceAccount, with the
 // given variables and flags, its log going to a file.
 func (c *Cluster) RunOperator(ctx context.Context, log string, env map[string]string, args ...string) (*Process, error) {
+	return c.RunOperatorAs(ctx, types.NamespacedName{Namespace: OperatorNamespace, Name: OperatorName}, log, env, args...)
+}
+
+// RunOperatorAs is RunOperator as another ServiceAccount, whose namespace is the operator's.
+func (c *Cluster) RunOperatorAs(ctx context.Context, who types.NamespacedName, log string, env map[string]string, args ...string) (*Process, error) {
 	if err := c.build(ctx, ".", "operator", "."); err != nil {
 		return nil, err
 	}
 	kubeconfig := log + ".kubeconfig"
-	if err := c.ServiceAccountKubeconfig(ctx, kubeconfig); err != nil {
+	if err := c.ServiceAccountKubeconfig(ctx, who, kubeconfig); err != nil {
 		return nil, err
 	}
 	ports, err := freeAddresses(2)
@@ -47,12 +57,12 @@ func (c *Cluster) RunOperator(ctx context.Context, log string, env map[string]st
 	args = append([]string{"--metrics-bind-address=" + ports[0], "--health-probe-bind-address=" + ports[1]}, args...)
 	// It ends with Stop, which lets it finish, or with us; not with a context, which would kill it.
 	cmd := exec.Command(filepath.Join(c.bin, "operator"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "NAMESPACE="+OperatorNamespace)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "NAMESPACE="+who.Namespace)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		cmd.Env = append(cmd.Env, name+"="+env[name])
 	}
 	cmd.Stdout, cmd.Stderr = file, file
-	p := &Process{Metrics: ports[0], Log: log, cmd: cmd, kubeconfig: kubeconfig, ended: make(chan struct{})}
+	p := &Process{Metrics: ports[0], Health: ports[1], Log: log, cmd: cmd, kubeconfig: kubeconfig, ended: make(chan struct{})}
 	return p, errors.Join(p.start(), file.Close())
 }
 
@@ -79,6 +89,43 @@ func (p *Process) start() error {
 
 // Ended is closed when the operator has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Pause stops the operator's process in the middle of whatever it does, until Resume.
+func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused operator go on.
+func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
+
+// Kill ends the operator without giving it time for anything.
+func (p *Process) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.ended
+	return nil
+}
+
+func (p *Process) signal(sig syscall.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		return fmt.Errorf("sending %s to the operator: %w", sig, err)
+	}
+	return nil
+}
+
+// Memory is how many bytes of memory the operator's process holds, by the kernel's account.
+func (p *Process) Memory() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading how much memory the operator holds: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+			kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
+			return kilobytes << 10, err
+		}
+	}
+	return 0, errors.New("the kernel does not tell how much memory the operator holds")
+}
 
 // Stop ends the operator as Kubernetes would, and waits for it. It fails where the operator ended
 // badly, or before.

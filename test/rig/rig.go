@@ -16,14 +16,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
@@ -47,11 +45,17 @@ type Options struct {
 	Kubeconfig string
 	// Audit has the API server log every request.
 	Audit bool
+	// OnlyIfBuilt has Up return ErrNotBuilt where programs would have to be built first, which takes
+	// minutes.
+	OnlyIfBuilt bool
 	// DieWithUs ends the cluster with this process, however that ends.
 	DieWithUs bool
 	// Progress is told what goes on; nil for nobody.
 	Progress io.Writer
 }
+
+// ErrNotBuilt is the answer to OnlyIfBuilt.
+var ErrNotBuilt = errors.New("the local Kubernetes is not built; run make devcluster (minutes, once)")
 
 // Cluster is a Kubernetes that can be used.
 type Cluster struct {
@@ -60,6 +64,10 @@ type Cluster struct {
 	Node       string `json:"node"`
 	AuditLog   string `json:"auditLog"`
 	BinDir     string `json:"binDir"`
+	Dir        string `json:"dir"`
+	Ports      struct {
+		Etcd int `json:"etcd"`
+	} `json:"ports"`
 
 	// Config is the administrator's access, and Client speaks with it.
 	Config *rest.Config     `json:"-"`
@@ -99,8 +107,21 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		c.Kubeconfig, c.Node = o.Kubeconfig, NodeExisting
 		return c, c.connect()
 	}
-	if err := c.build(ctx, "hack/devcluster", "devcluster", "."); err != nil {
+	if err := c.start(ctx, o); err != nil {
 		return nil, err
+	}
+	return c, c.connect()
+}
+
+// start runs the local Kubernetes and takes in what it says of itself.
+func (c *Cluster) start(ctx context.Context, o Options) error {
+	if o.OnlyIfBuilt {
+		if _, err := os.Stat(c.devcluster()); err != nil {
+			return ErrNotBuilt
+		}
+	}
+	if err := c.build(ctx, "hack/devcluster", "devcluster", "."); err != nil {
+		return err
 	}
 	args := []string{"up", "--name", o.Name, "-o", "json"}
 	if o.Node != "" {
@@ -109,18 +130,28 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Audit {
 		args = append(args, "--audit")
 	}
+	if o.OnlyIfBuilt {
+		args = append(args, "--if-built")
+	}
 	if o.DieWithUs {
 		args = append(args, "--die-with", strconv.Itoa(os.Getpid()))
 	}
 	answer, err := c.run(ctx, c.devcluster(), args...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == notBuilt {
+		return ErrNotBuilt
+	}
 	if err != nil {
-		return nil, fmt.Errorf("starting the local Kubernetes: %w", err)
+		return fmt.Errorf("starting the local Kubernetes: %w", err)
 	}
 	if err := json.Unmarshal(answer, c); err != nil {
-		return nil, fmt.Errorf("reading what the local Kubernetes says of itself: %w", err)
+		return fmt.Errorf("reading what the local Kubernetes says of itself: %w", err)
 	}
-	return c, c.connect()
+	return nil
 }
+
+// notBuilt is the exit code of `devcluster up --if-built`.
+const notBuilt = 3
 
 func (c *Cluster) connect() error {
 	var err error
@@ -128,7 +159,6 @@ func (c *Cluster) connect() error {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	c.Config.QPS, c.Config.Burst = 200, 400
-	log.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))

@@ -33,7 +33,7 @@ func New(out, messages io.Writer) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(messages)
 	root.PersistentFlags().StringVar(&c.name, "name", "dev", "name of the cluster; several run side by side")
-	root.AddCommand(c.build(), c.up(), c.down(), c.status(), c.kubeconfig(), c.kubectl(), c.logs(), c.loadImage(), c.supervise())
+	root.AddCommand(c.build(), c.up(), c.down(), c.status(), c.restart(), c.kubeconfig(), c.kubectl(), c.logs(), c.loadImage(), c.supervise())
 	return root
 }
 
@@ -76,6 +76,19 @@ func (c *commands) components(node string) []build.Component {
 		components = append(components, c.node.Components()...)
 	}
 	return components
+}
+
+// checkBuilt complains where programs would have to be built.
+func (c *commands) checkBuilt(ctx context.Context, node string) error {
+	builder, err := build.New(ctx)
+	if err != nil {
+		return err
+	}
+	missing, err := builder.Missing(c.components(node))
+	if err == nil && len(missing) > 0 {
+		return ErrNotBuilt
+	}
+	return err
 }
 
 func (c *commands) buildFor(ctx context.Context, node string) (binDir string, err error) {

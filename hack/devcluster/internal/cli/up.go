@@ -18,8 +18,12 @@ const mostSimulatedNodes = 1000
 // upFlags are those of `up` that don't go to the supervisor as they are.
 type upFlags struct {
 	supervisor.Options
-	output string
+	output  string
+	ifBuilt bool
 }
+
+// ErrNotBuilt is the answer to `up --if-built` where something would have to be built first.
+var ErrNotBuilt = errors.New("the programs of the cluster are not built: run `build` (minutes, once)")
 
 func (c *commands) build() *cobra.Command {
 	node := ""
@@ -53,6 +57,7 @@ func (c *commands) up() *cobra.Command {
 	cmd.Flags().IntVar(&flags.Nodes, "nodes", 3, "number of simulated nodes")
 	cmd.Flags().IntVar(&flags.DieWith, "die-with", 0, "end the cluster when the process with this number ends")
 	cmd.Flags().BoolVar(&flags.Audit, "audit", false, "write an audit log of every request")
+	cmd.Flags().BoolVar(&flags.ifBuilt, "if-built", false, "fail with exit code 3 rather than build the cluster's programs first")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "", "print what is known of the cluster as json")
 	return cmd
 }
@@ -78,6 +83,11 @@ func (c *commands) runUp(ctx context.Context, flags upFlags) error {
 	var err error
 	if options.Node, err = c.chooseNode(options.Node); err != nil {
 		return err
+	}
+	if flags.ifBuilt {
+		if err := c.checkBuilt(ctx, options.Node); err != nil {
+			return err
+		}
 	}
 	if options.BinDir, err = c.buildFor(ctx, options.Node); err != nil {
 		return err
