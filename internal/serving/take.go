@@ -1,0 +1,110 @@
+package serving
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+var log = ctrl.Log.WithName("serving")
+
+// takeGiven notes what there is of the given Secret, nil for nothing. One with bad contents leaves
+// the last good one in use.
+func (c *Certificates) takeGiven(secret *corev1.Secret) {
+	now := c.options.Clock.Now()
+	c.mu.Lock()
+	before, _ := c.choose(now)
+	c.seen = secret
+	var err error
+	if secret == nil {
+		c.given = nil
+	} else {
+		var p *pair
+		if p, err = judge(secret, c.ServerName(), now); err == nil {
+			c.given = p
+		}
+	}
+	c.lookAgain(now, err)
+	after, _ := c.choose(now)
+	c.mu.Unlock()
+	c.tell(c.options.GivenSecret, secret, err)
+	c.changes(before, after, c.options.GivenSecret)
+}
+
+// takeOwn notes what there is of the operator's own Secret. While it is missing or bad, the leader
+// is about to make it anew, and the last one remains in use.
+func (c *Certificates) takeOwn(secret *corev1.Secret) {
+	if secret == nil {
+		return
+	}
+	now := c.options.Clock.Now()
+	p, err := judge(secret, c.ServerName(), now)
+	c.mu.Lock()
+	before, _ := c.choose(now)
+	if err == nil {
+		c.own = p
+	}
+	after, _ := c.choose(now)
+	c.mu.Unlock()
+	c.tell(OwnSecret, secret, err)
+	c.changes(before, after, OwnSecret)
+}
+
+// lookAgain judges the given Secret anew at the moment when the clock changes the answer. The
+// caller holds the lock.
+func (c *Certificates) lookAgain(now time.Time, err error) {
+	if c.again != nil {
+		c.again.Stop()
+		c.again = nil
+	}
+	var at time.Time
+	var notYet *early
+	switch {
+	case errors.As(err, &notYet):
+		at = notYet.from
+	case c.given != nil && now.Before(c.given.leaf.NotAfter):
+		at = c.given.leaf.NotAfter
+	default:
+		return
+	}
+	secret := c.seen
+	c.again = c.options.Clock.AfterFunc(at.Sub(now), func() {
+		c.mu.RLock()
+		newest := c.seen == secret
+		c.mu.RUnlock()
+		if newest {
+			c.takeGiven(secret)
+		}
+	})
+}
+
+// tell logs what is wrong with a Secret, and puts an Event on it: once, until something else is.
+func (c *Certificates) tell(name string, secret *corev1.Secret, err error) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	c.mu.Lock()
+	told := c.told[name]
+	c.told[name] = problem
+	recorder := c.events
+	c.mu.Unlock()
+	if problem == "" || problem == told {
+		return
+	}
+	remedy := "put a certificate for " + c.ServerName() + " and its key there as tls.crt and tls.key, or delete the Secret"
+	log.Info("The metrics endpoint cannot use a Secret and goes on with the certificate it has", "secret", name, "problem", problem, "remedy", remedy)
+	if recorder != nil {
+		recorder.Eventf(secret, nil, corev1.EventTypeWarning, "CertificateUnusable", "Serve",
+			"The operator's metrics endpoint cannot use this Secret: %s; %s.", problem, remedy)
+	}
+}
+
+func (c *Certificates) changes(before, after Source, name string) {
+	if before != after {
+		log.Info("The metrics endpoint serves with another certificate", "source", after, "before", before)
+	}
+	c.notify(name)
+}
