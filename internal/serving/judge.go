@@ -3,7 +3,6 @@ package serving
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,35 +22,35 @@ type pair struct {
 	hasCA bool
 }
 
-// early is the error of a certificate that will be good later.
-type early struct{ from time.Time }
-
-func (e *early) Error() string {
-	return "its certificate is valid only from " + e.from.UTC().Format(time.RFC3339)
+// problem is what is wrong with a Secret. It has a reason, because Events that share theirs are told
+// as one.
+type problem struct {
+	reason, says string
+	// until is when the clock mends it; zero for never.
+	until time.Time
 }
 
-// judge reads a pair from a Secret. The error says what is wrong with its contents, without them.
-func judge(secret *corev1.Secret, serverName string, now time.Time) (*pair, error) {
+func (p *problem) Error() string { return p.says }
+
+// judge reads a pair from a Secret. The problem says what is wrong with its contents, without them.
+func judge(secret *corev1.Secret, serverName string, now time.Time) (*pair, *problem) {
 	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
 		if len(secret.Data[key]) == 0 {
-			return nil, fmt.Errorf("it has no %s", key)
+			return nil, &problem{reason: "CertificateMissing", says: "it has no " + key}
 		}
 	}
 	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("its %s and %s are no pair of certificate and key (%w)", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
+		return nil, &problem{reason: "CertificateUnreadable", says: fmt.Sprintf("its %s and %s are no pair of certificate and key (%v)", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)}
 	}
 	leaf := certificate.Leaf
-	if leaf == nil {
-		return nil, errors.New("its certificate cannot be read")
-	}
 	switch {
 	case leaf.VerifyHostname(serverName) != nil:
-		return nil, fmt.Errorf("its certificate is not for %s", serverName)
+		return nil, &problem{reason: "CertificateForOtherName", says: "its certificate is not for " + serverName}
 	case !now.Before(leaf.NotAfter):
-		return nil, fmt.Errorf("its certificate expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+		return nil, &problem{reason: "CertificateExpired", says: "its certificate expired at " + leaf.NotAfter.UTC().Format(time.RFC3339)}
 	case now.Before(leaf.NotBefore):
-		return nil, &early{leaf.NotBefore}
+		return nil, &problem{reason: "CertificateNotYetValid", says: "its certificate is valid only from " + leaf.NotBefore.UTC().Format(time.RFC3339), until: leaf.NotBefore}
 	}
 	return &pair{
 		certificate: certificate,

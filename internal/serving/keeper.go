@@ -2,7 +2,6 @@ package serving
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -83,7 +82,7 @@ func (k *keeper) keep(ctx context.Context) (time.Time, error) {
 		return now, fmt.Errorf("reading Secret %s: %w", OwnSecret, err)
 	}
 	if have.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator {
-		c.tell(OwnSecret, have, errors.New("it is not the operator's own, which cannot be kept as long as it is there"))
+		c.tell(OwnSecret, have, &problem{reason: "NameCollision", says: "it is not the operator's own, which cannot be kept as long as it is there"})
 		return now.Add(caLife), nil
 	}
 	data, next, err := issue(have.Data, c.names, now)

@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,19 +16,19 @@ func (c *Certificates) takeGiven(secret *corev1.Secret) {
 	c.mu.Lock()
 	before, _ := c.choose(now)
 	c.seen = secret
-	var err error
+	var wrong *problem
 	if secret == nil {
 		c.given = nil
 	} else {
 		var p *pair
-		if p, err = judge(secret, c.ServerName(), now); err == nil {
+		if p, wrong = judge(secret, c.ServerName(), now); wrong == nil {
 			c.given = p
 		}
 	}
-	c.lookAgain(now, err)
+	c.lookAgain(now, wrong)
 	after, _ := c.choose(now)
 	c.mu.Unlock()
-	c.tell(c.options.GivenSecret, secret, err)
+	c.tell(c.options.GivenSecret, secret, wrong)
 	c.changes(before, after, c.options.GivenSecret)
 }
 
@@ -40,30 +39,29 @@ func (c *Certificates) takeOwn(secret *corev1.Secret) {
 		return
 	}
 	now := c.options.Clock.Now()
-	p, err := judge(secret, c.ServerName(), now)
+	p, wrong := judge(secret, c.ServerName(), now)
 	c.mu.Lock()
 	before, _ := c.choose(now)
-	if err == nil {
+	if wrong == nil {
 		c.own = p
 	}
 	after, _ := c.choose(now)
 	c.mu.Unlock()
-	c.tell(OwnSecret, secret, err)
+	c.tell(OwnSecret, secret, wrong)
 	c.changes(before, after, OwnSecret)
 }
 
 // lookAgain judges the given Secret anew at the moment when the clock changes the answer. The
 // caller holds the lock.
-func (c *Certificates) lookAgain(now time.Time, err error) {
+func (c *Certificates) lookAgain(now time.Time, wrong *problem) {
 	if c.again != nil {
 		c.again.Stop()
 		c.again = nil
 	}
 	var at time.Time
-	var notYet *early
 	switch {
-	case errors.As(err, &notYet):
-		at = notYet.from
+	case wrong != nil && !wrong.until.IsZero():
+		at = wrong.until
 	case c.given != nil && now.Before(c.given.leaf.NotAfter):
 		at = c.given.leaf.NotAfter
 	default:
@@ -81,24 +79,24 @@ func (c *Certificates) lookAgain(now time.Time, err error) {
 }
 
 // tell logs what is wrong with a Secret, and puts an Event on it: once, until something else is.
-func (c *Certificates) tell(name string, secret *corev1.Secret, err error) {
-	problem := ""
-	if err != nil {
-		problem = err.Error()
+func (c *Certificates) tell(name string, secret *corev1.Secret, wrong *problem) {
+	says := ""
+	if wrong != nil {
+		says = wrong.says
 	}
 	c.mu.Lock()
 	told := c.told[name]
-	c.told[name] = problem
+	c.told[name] = says
 	recorder := c.events
 	c.mu.Unlock()
-	if problem == "" || problem == told {
+	if says == "" || says == told {
 		return
 	}
 	remedy := "put a certificate for " + c.ServerName() + " and its key there as tls.crt and tls.key, or delete the Secret"
-	log.Info("The metrics endpoint cannot use a Secret and goes on with the certificate it has", "secret", name, "problem", problem, "remedy", remedy)
+	log.Info("The metrics endpoint cannot use a Secret and goes on with the certificate it has", "secret", name, "problem", says, "remedy", remedy)
 	if recorder != nil {
-		recorder.Eventf(secret, nil, corev1.EventTypeWarning, "CertificateUnusable", "Serve",
-			"The operator's metrics endpoint cannot use this Secret: %s; %s.", problem, remedy)
+		recorder.Eventf(secret, nil, corev1.EventTypeWarning, wrong.reason, "Serve",
+			"The operator's metrics endpoint cannot use this Secret: %s; %s.", says, remedy)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // AddTo has the manager keep the certificates: every replica reads them, the leader makes the own
@@ -58,11 +57,17 @@ func cacheOf(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a cache of %s: %w", name, err)
 	}
-	if err := mgr.Add(manager.Runnable(made)); err != nil {
+	if err := mgr.Add(onEveryReplica{made}); err != nil {
 		return nil, fmt.Errorf("adding a cache of %s: %w", name, err)
 	}
 	return made, nil
 }
+
+// onEveryReplica is a cache that does not wait for its replica to lead.
+type onEveryReplica struct{ cache.Cache }
+
+// NeedLeaderElection is for the manager.
+func (onEveryReplica) NeedLeaderElection() bool { return false }
 
 // follow hands on a Secret each time it is there anew, and nil when it is gone.
 func follow(ctx context.Context, secrets cache.Cache, take func(*corev1.Secret)) error {
