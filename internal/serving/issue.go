@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ type authority struct {
 // issue makes of the own Secret's contents what they are to be for the given names: the same where
 // nothing is to be done. It tells when the contents have to be looked at again.
 func issue(have map[string][]byte, names []string, now time.Time) (want map[string][]byte, next time.Time, err error) {
-	ca, older := readAuthority(have, now)
+	ca, older := readAuthority(have, names, now)
 	if ca != nil && readLeaf(have, ca, names, now) {
 		leaf, err := tls.X509KeyPair(have[corev1.TLSCertKey], have[corev1.TLSPrivateKeyKey])
 		if err != nil {
@@ -60,9 +61,9 @@ func issue(have map[string][]byte, names []string, now time.Time) (want map[stri
 	return want, now.Add(leafLife - renewal), err
 }
 
-// readAuthority reads the CA. One that cannot sign for a whole life any more comes back as older:
+// readAuthority reads the CA. One that cannot sign for a whole life or for the names comes back as older:
 // what it signed is verified with it until all use the next.
-func readAuthority(have map[string][]byte, now time.Time) (ca *authority, older *x509.Certificate) {
+func readAuthority(have map[string][]byte, names []string, now time.Time) (ca *authority, older *x509.Certificate) {
 	certificates, err := cert.ParseCertsPEM(have[CAKey])
 	if err != nil {
 		return nil, nil
@@ -77,7 +78,7 @@ func readAuthority(have map[string][]byte, now time.Time) (ca *authority, older 
 	if !elliptical || !public.Equal(newest.PublicKey) || !newest.IsCA || !now.Before(newest.NotAfter) {
 		return nil, nil
 	}
-	if newest.NotAfter.Before(now.Add(leafLife)) {
+	if newest.NotAfter.Before(now.Add(leafLife)) || !slices.Equal(newest.PermittedDNSDomains, names) {
 		return nil, newest
 	}
 	return &authority{newest, key}, nil

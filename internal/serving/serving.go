@@ -1,5 +1,5 @@
 // Package serving serves the operator's metrics over HTTPS to those who may read them: callers show
-// a token, which the API server reviews, and need the right to get /metrics.
+// a token, which the API server reviews, and need the right to get /metrics (admit.go).
 //
 // Certificates is the state: which certificate is in use and how it can be verified. Nothing is
 // mounted. The certificate is read from one of two Secrets of the operator's namespace, as soon as
@@ -24,13 +24,14 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 const (
 	// ServiceName is the Service in front of the endpoint; certificates must be for its name.
 	ServiceName = "agentic-operator-metrics"
+	// ReaderRole is the ClusterRole with the right to read metrics.
+	ReaderRole = "agentic-operator-metrics-reader"
 	// OwnSecret keeps the operator's own certificate: keys tls.crt, tls.key, and ca.crt and ca.key
 	// of the CA that signed it.
 	OwnSecret = "agentic-operator-metrics-own-cert"
@@ -110,7 +111,7 @@ func (c *Certificates) ServerOptions(address string) metricsserver.Options {
 	return metricsserver.Options{
 		BindAddress:    address,
 		SecureServing:  true,
-		FilterProvider: filters.WithAuthenticationAndAuthorization,
+		FilterProvider: admitting,
 		TLSOpts:        []func(*tls.Config){c.configure},
 	}
 }

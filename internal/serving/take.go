@@ -68,14 +68,18 @@ func (c *Certificates) lookAgain(now time.Time, wrong *problem) {
 		return
 	}
 	secret := c.seen
-	c.again = c.options.Clock.AfterFunc(at.Sub(now), func() {
-		c.mu.RLock()
-		newest := c.seen == secret
-		c.mu.RUnlock()
-		if newest {
-			c.takeGiven(secret)
-		}
-	})
+	// On its own, whatever the clock holds while it calls.
+	c.again = c.options.Clock.AfterFunc(at.Sub(now), func() { go c.reconsider(secret) })
+}
+
+// reconsider judges the given Secret again, unless it has changed meanwhile.
+func (c *Certificates) reconsider(secret *corev1.Secret) {
+	c.mu.RLock()
+	newest := c.seen == secret
+	c.mu.RUnlock()
+	if newest {
+		c.takeGiven(secret)
+	}
 }
 
 // tell logs what is wrong with a Secret, and puts an Event on it: once, until something else is.

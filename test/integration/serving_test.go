@@ -22,12 +22,17 @@ import (
 func TestCase60WhoMayReadMetrics(t *testing.T) {
 	s := scraping(t)
 	s.trustsOwn()
-	if _, body, served, err := s.scrape(); err != nil || !strings.Contains(body, "workqueue_depth") || served.NegotiatedProtocol == "h2" {
+	if _, body, served, err := s.scrape(); err != nil || !strings.Contains(body, "certwatcher_read_certificate_total") || served.NegotiatedProtocol == "h2" {
 		t.Errorf("the reader gets %.100q over %q, %v; want metrics over HTTP/1.1", body, served.NegotiatedProtocol, err)
 	}
 	stranger, err := tokenOf(s.ctx, s.name, suite.access.account)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.reads(); err != nil { // the second time from memory
+			t.Error(err)
+		}
 	}
 	for _, who := range []struct {
 		name, token string
