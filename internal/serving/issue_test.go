@@ -106,8 +106,8 @@ func TestIssueFollowsTheNames(t *testing.T) {
 // not yet got the next certificate.
 func TestIssueReplacesTheCA(t *testing.T) {
 	data := map[string][]byte{}
-	now, next := start, start
-	for now = start; now.Before(start.Add(caLife + leafLife)); now = next {
+	var next time.Time
+	for now := start; now.Before(start.Add(caLife + leafLife)); now = next {
 		before := data
 		data, next = issued(t, data, now)
 		if err := verifies(t, data, data[CAKey], names[0], next); err != nil {

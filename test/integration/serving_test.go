@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func TestCase60Certificate(t *testing.T) {
 	s.eventually("the operator's own certificate serves again", s.reads)
 
 	soon := makeCertificate(t, name, 10*time.Second)
-	s.trusted = append(trusted, soon.data[serving.CAKey]...)
+	s.trusted = slices.Concat(trusted, soon.data[serving.CAKey])
 	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: givenSecret}, Data: soon.data})
 	s.eventually("a certificate that is soon to expire is used", func() error { return s.serves(soon.certificate) })
 	s.trusted = own
