@@ -94,7 +94,7 @@ func (d *door) open(r *http.Request) (status int, says string, err error) {
 		return http.StatusInternalServerError, "The right could not be reviewed; the operator's log says why.", fmt.Errorf("reviewing the right of %s: %w", who.Status.User.Username, err)
 	}
 	if !may.Status.Allowed || may.Status.Denied {
-		return http.StatusForbidden, fmt.Sprintf("%s may not %s %s: bind it to ClusterRole %s.", who.Status.User.Username, asked.verb, asked.path, ReaderRole), nil
+		return http.StatusForbidden, fmt.Sprintf("%s may not %s %s: bind it to a ClusterRole with that verb and nonResourceURL.", who.Status.User.Username, asked.verb, asked.path), nil
 	}
 	d.admitted.Set(asked, nil, admittedFor)
 	return http.StatusOK, "", nil

@@ -30,8 +30,6 @@ import (
 const (
 	// ServiceName is the Service in front of the endpoint; certificates must be for its name.
 	ServiceName = "agentic-operator-metrics"
-	// ReaderRole is the ClusterRole with the right to read metrics.
-	ReaderRole = "agentic-operator-metrics-reader"
 	// OwnSecret keeps the operator's own certificate: keys tls.crt, tls.key, and ca.crt and ca.key
 	// of the CA that signed it.
 	OwnSecret = "agentic-operator-metrics-own-cert"
