@@ -36,5 +36,5 @@ COPY LICENSE /licenses/LICENSE
 COPY --from=build /out/operator /usr/local/bin/operator
 # A number, so that Kubernetes can see that it is not root.
 USER 65532:65532
-EXPOSE 8080 8081
+EXPOSE 8443 8081
 ENTRYPOINT ["/usr/local/bin/operator"]

@@ -54,7 +54,7 @@ clean: ## Remove what was built here (the Go caches and the local clusters' prog
 generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Write everything that is made from the code: deep copies, CRDs, RBAC, reference docs
 	$(CONTROLLER_GEN) object paths=./api/...
 	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
-	$(CONTROLLER_GEN) rbac:roleName=agentic-operator paths=./controllers/... output:rbac:dir=config/rbac
+	$(CONTROLLER_GEN) rbac:roleName=agentic-operator paths="{./controllers/...,./internal/serving/...}" output:rbac:dir=config/rbac
 	cd config/manager && $(KUSTOMIZE) edit set image agentic-operator=$(IMAGE):$(VERSION)
 	sed -i 's/^ARG VERSION=[0-9].*/ARG VERSION=$(VERSION)/' Dockerfile
 	go run ./hack/gendocs

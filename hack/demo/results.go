@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/test/rig"
@@ -88,18 +87,13 @@ func (d *demo) scrape(ctx context.Context) ([]byte, error) {
 	if d.process != nil {
 		return scrapeHere(ctx, d.process.Metrics)
 	}
-	clientset, err := kubernetes.NewForConfig(d.cluster.Config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
-	}
 	pods := &corev1.PodList{}
 	if err := d.cluster.Client.List(ctx, pods, client.InNamespace(rig.OperatorNamespace)); err != nil {
 		return nil, fmt.Errorf("listing the operator's pods: %w", err)
 	}
 	var all []byte
 	for i := range pods.Items {
-		text, err := clientset.CoreV1().RESTClient().Get().Namespace(rig.OperatorNamespace).
-			Resource("pods").Name(pods.Items[i].Name + ":8080").SubResource("proxy").Suffix("metrics").DoRaw(ctx)
+		text, err := d.cluster.Scrape(ctx, pods.Items[i].Name)
 		if err != nil {
 			return nil, fmt.Errorf("reading the metrics of %s: %w", pods.Items[i].Name, err)
 		}

@@ -15,7 +15,7 @@ CATALOG_IMG ?= $(IMAGE)-catalog:latest
 bundle: $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle of the version being worked on
 	$(OPERATOR_SDK) generate kustomize manifests -q --interactive=false --package agentic-operator
 	rm -rf bundle
-	$(KUSTOMIZE) build config/manifests | $(OPERATOR_SDK) generate bundle -q --overwrite $(BUNDLE_FLAGS) \
+	$(KUSTOMIZE) build config/manifests | $(OPERATOR_SDK) generate bundle -q --overwrite --extra-service-accounts agentic-operator-metrics-reader $(BUNDLE_FLAGS) \
 	  --version $(VERSION) --package agentic-operator --channels $(CHANNELS) --default-channel stable 2>/dev/null
 	$(PACKAGING) bundle
 	$(PACKAGING) installer >config/olmv1/installer_role.yaml

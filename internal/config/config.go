@@ -18,9 +18,14 @@ import (
 type Config struct {
 	MaxConcurrentReconciles int
 	MetricsAddress          string
-	HealthAddress           string
-	LeaderElect             bool
-	LegacyWatch             bool
+	// MetricsSecure serves metrics over HTTPS, with the certificate in the Secret of this name once
+	// it is there; MetricsHTTP2 offers HTTP/2 for it.
+	MetricsSecure     bool
+	MetricsCertSecret string
+	MetricsHTTP2      bool
+	HealthAddress     string
+	LeaderElect       bool
+	LegacyWatch       bool
 
 	// DevMode makes logs readable for people instead of for programs.
 	DevMode bool

@@ -37,6 +37,7 @@ func TestDefaultsAreTheContracts(t *testing.T) {
 	want := &config.Config{
 		MaxConcurrentReconciles: 10,
 		MetricsAddress:          ":8080",
+		MetricsCertSecret:       "agentic-operator-metrics-cert",
 		HealthAddress:           ":8081",
 		Namespace:               "default",
 		BackendNamespace:        "default",
@@ -61,6 +62,9 @@ func TestEverySettingTakesEffect(t *testing.T) {
 		"--max-concurrent-reconciles=3":           func(c *config.Config) { c.MaxConcurrentReconciles = 3 },
 		"MAX_CONCURRENT_RECONCILES=4":             func(c *config.Config) { c.MaxConcurrentReconciles = 4 },
 		"--metrics-bind-address=0":                func(c *config.Config) { c.MetricsAddress = "0" },
+		"--metrics-secure":                        func(c *config.Config) { c.MetricsSecure = true },
+		"--metrics-cert-secret=mine":              func(c *config.Config) { c.MetricsCertSecret = "mine" },
+		"--metrics-http2":                         func(c *config.Config) { c.MetricsHTTP2 = true },
 		"--health-probe-bind-address=:9":          func(c *config.Config) { c.HealthAddress = ":9" },
 		"--leader-elect":                          func(c *config.Config) { c.LeaderElect = true },
 		"--legacy-watch":                          func(c *config.Config) { c.LegacyWatch = true },

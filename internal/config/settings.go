@@ -39,6 +39,18 @@ var Settings = []Setting{
 		define: func(c *Config, f *flag.FlagSet) {
 			f.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 switches them off")
 		}},
+	{Flag: "metrics-secure", Default: "false", Meaning: "serve metrics over HTTPS, to callers with a token that may get /metrics",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.BoolVar(&c.MetricsSecure, "metrics-secure", false, "serve metrics over HTTPS, to callers with a token that may get /metrics")
+		}},
+	{Flag: "metrics-cert-secret", Default: "agentic-operator-metrics-cert", Meaning: "Secret of the operator's namespace with the certificate for that (tls.crt, tls.key); without it the operator makes one of its own",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.StringVar(&c.MetricsCertSecret, "metrics-cert-secret", "agentic-operator-metrics-cert", "`Secret` of the operator's namespace with the certificate for that (tls.crt, tls.key); without it the operator makes one of its own")
+		}},
+	{Flag: "metrics-http2", Default: "false", Meaning: "offer HTTP/2 for that, too",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.BoolVar(&c.MetricsHTTP2, "metrics-http2", false, "offer HTTP/2 for that, too")
+		}},
 	{Flag: "health-probe-bind-address", Default: ":8081", Meaning: "where /healthz and /readyz are served",
 		define: func(c *Config, f *flag.FlagSet) {
 			f.StringVar(&c.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served")

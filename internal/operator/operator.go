@@ -29,6 +29,7 @@ import (
 	"github.com/ambient-code/agentic-operator/internal/buildinfo"
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
+	"github.com/ambient-code/agentic-operator/internal/serving"
 )
 
 const (
@@ -44,14 +45,14 @@ const (
 // Run works until the context ends.
 func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) error {
 	ctrl.SetLogger(zap.New(zap.UseDevMode(settings.DevMode), zap.StacktraceLevel(zapcore.DPanicLevel)))
-	mgr, err := NewManager(settings, cluster)
+	mgr, certificates, err := NewManager(settings, cluster)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the cluster does not know the operator's kinds; install the CRDs with: make install (%w)", err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := Add(ctx, mgr, settings, metrics.New(crmetrics.Registry)); err != nil {
+	if err := Add(ctx, mgr, settings, metrics.New(crmetrics.Registry), certificates); err != nil {
 		return err
 	}
 	ctrl.Log.WithName("setup").Info("Starting", "version", buildinfo.Version, "revision", buildinfo.Revision(),
@@ -62,20 +63,22 @@ func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) err
 	return nil
 }
 
-// NewManager makes the manager: what is cached, how it is elected, where it serves.
-func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, error) {
+// NewManager makes the manager: what is cached, how it is elected, where it serves. The certificates
+// are nil where metrics are not served over HTTPS.
+func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, *serving.Certificates, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	cluster = rest.CopyConfig(cluster)
 	cluster.QPS, cluster.Burst = requestsPerSecond, requestBurst
 	cluster.UserAgent = "agentic-operator/" + buildinfo.Version
+	endpoint, certificates := metricsEndpoint(settings)
 	grace, readYourWrites := 20*time.Second, true
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.CacheOptions(),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readYourWrites}},
-		Metrics:                       metricsserver.Options{BindAddress: settings.MetricsAddress},
+		Metrics:                       endpoint,
 		HealthProbeBindAddress:        settings.HealthAddress,
 		LeaderElection:                settings.LeaderElect,
 		LeaderElectionID:              leaseName,
@@ -84,13 +87,31 @@ func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, er
 		GracefulShutdownTimeout:       &grace,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
-	return mgr, nil
+	return mgr, certificates, nil
 }
 
-// Add gives the manager its controllers and its health checks.
-func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *metrics.Set) error {
+// metricsEndpoint says how metrics are served.
+func metricsEndpoint(settings *config.Config) (metricsserver.Options, *serving.Certificates) {
+	if !settings.MetricsSecure || settings.MetricsAddress == "0" {
+		return metricsserver.Options{BindAddress: settings.MetricsAddress}, nil
+	}
+	certificates := serving.New(serving.Options{
+		Namespace:   settings.Namespace,
+		GivenSecret: settings.MetricsCertSecret,
+		HTTP2:       settings.MetricsHTTP2,
+	})
+	return certificates.ServerOptions(settings.MetricsAddress), certificates
+}
+
+// Add gives the manager its controllers, its certificates if it has any, and its health checks.
+func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *metrics.Set, certificates *serving.Certificates) error {
+	if certificates != nil {
+		if err := certificates.AddTo(ctx, mgr); err != nil {
+			return err
+		}
+	}
 	sessions := &controllers.AgenticSessionReconciler{
 		Config:  settings,
 		Metrics: set,

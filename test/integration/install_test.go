@@ -116,30 +116,41 @@ func installAccess(ctx context.Context) (*access, error) {
 		return nil, fmt.Errorf("making the operator's namespace: %w", err)
 	}
 	a := &access{namespace: namespace.Name}
-	dir := filepath.Join(repository, "config", "rbac")
-	kustomization, err := manifests(filepath.Join(dir, "kustomization.yaml"))
+	objects, err := listed("rbac")
 	if err != nil {
 		return nil, err
 	}
-	files, found, err := unstructured.NestedStringSlice(kustomization[0].Object, "resources")
-	if err != nil || !found {
-		return nil, fmt.Errorf("config/rbac/kustomization.yaml lists no resources: %w", err)
-	}
-	for _, file := range files {
-		objects, err := manifests(filepath.Join(dir, file))
-		if err != nil {
+	for _, object := range objects {
+		if err := a.apply(ctx, object); err != nil {
 			return nil, err
-		}
-		for _, object := range objects {
-			if err := a.apply(ctx, object); err != nil {
-				return nil, err
-			}
 		}
 	}
 	if a.account == "" || len(a.rules) == 0 {
 		return nil, errors.New("config/rbac has no ServiceAccount or no ClusterRole with rules")
 	}
 	return a, nil
+}
+
+// listed reads what the kustomization of a folder of config/ lists.
+func listed(folder string) ([]*unstructured.Unstructured, error) {
+	dir := filepath.Join(repository, "config", folder)
+	kustomization, err := manifests(filepath.Join(dir, "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	files, found, err := unstructured.NestedStringSlice(kustomization[0].Object, "resources")
+	if err != nil || !found {
+		return nil, fmt.Errorf("config/%s/kustomization.yaml lists no resources: %w", folder, err)
+	}
+	var all []*unstructured.Unstructured
+	for _, file := range files {
+		objects, err := manifests(filepath.Join(dir, file))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
 }
 
 // apply puts an object of config/rbac into the operator's namespace, as kustomize would.
@@ -160,6 +171,13 @@ func (a *access) apply(ctx context.Context, object *unstructured.Unstructured) e
 		default:
 			a.localRules = append(a.localRules, role.Rules...)
 		}
+	}
+	return place(ctx, object, a.namespace)
+}
+
+// place applies an object of config/ as kustomize would put it into a namespace.
+func place(ctx context.Context, object *unstructured.Unstructured, namespace string) error {
+	switch object.GetKind() {
 	case "ClusterRoleBinding", "RoleBinding":
 		subjects, _, err := unstructured.NestedSlice(object.Object, "subjects")
 		if err != nil {
@@ -167,7 +185,7 @@ func (a *access) apply(ctx context.Context, object *unstructured.Unstructured) e
 		}
 		for _, subject := range subjects {
 			if subject, ok := subject.(map[string]any); ok {
-				subject["namespace"] = a.namespace
+				subject["namespace"] = namespace
 			}
 		}
 		if err := unstructured.SetNestedSlice(object.Object, subjects, "subjects"); err != nil {
@@ -175,21 +193,30 @@ func (a *access) apply(ctx context.Context, object *unstructured.Unstructured) e
 		}
 	}
 	if !strings.HasPrefix(object.GetKind(), "Cluster") {
-		object.SetNamespace(a.namespace)
+		object.SetNamespace(namespace)
 	}
 	return applyObject(ctx, object)
 }
 
 // config is how the operator reaches the cluster: with a token of its ServiceAccount.
 func (a *access) config(ctx context.Context) (*rest.Config, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: a.account}}
+	token, err := tokenOf(ctx, a.namespace, a.account)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.AnonymousClientConfig(suite.config)
+	config.BearerToken = token
+	config.WarningHandler = rest.NoWarnings{}
+	return config, nil
+}
+
+// tokenOf mints a token of a ServiceAccount.
+func tokenOf(ctx context.Context, namespace, name string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	lifetime := int64(3600)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime}}
 	if err := suite.admin.SubResource("token").Create(ctx, account, request); err != nil {
-		return nil, fmt.Errorf("asking for the operator's token: %w", err)
+		return "", fmt.Errorf("asking for a token of ServiceAccount %s: %w", name, err)
 	}
-	config := rest.AnonymousClientConfig(suite.config)
-	config.BearerToken = request.Status.Token
-	config.WarningHandler = rest.NoWarnings{}
-	return config, nil
+	return request.Status.Token, nil
 }
