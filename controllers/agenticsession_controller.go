@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/apply"
 	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
 	"github.com/ambient-code/agentic-operator/internal/session"
@@ -94,22 +96,37 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 	}
 	w := &seen.world
 	defer r.noteToken(w)
+	d := session.Decide(w)
+	sure, err := r.confirm(ctx, seen, d)
+	if err != nil {
+		return 0, err
+	}
 	if w.Namespace.Terminating && w.Phase() != v1alpha1.PhasePending {
 		// The namespace controller takes everything away, in an order of its own; what it does to a
 		// run is not the run's outcome.
 		return 0, nil
 	}
-	if d := session.Decide(w); d.Moves() {
+	if d.Moves() && sure {
 		return r.report(ctx, w, d)
 	}
+	obstructed := w.Obstructed()
 	enforceErr := r.enforce(ctx, seen)
-	d := session.Decide(w)
+	d = session.Decide(w)
 	again, err := r.report(ctx, w, d)
 	switch {
 	case err != nil:
 		return 0, errors.Join(enforceErr, err)
 	case again > 0 || d.Moves():
 		return again, nil
+	case w.Phase() == v1alpha1.PhaseRunning && immovable(enforceErr):
+		// Trying again and again would change nothing. Most of it is watched; where it is not, it is
+		// looked at, less and less often.
+		if !obstructed {
+			log.FromContext(ctx).Info("Something is in the way of the running session", "reason", d.Reason, "message", d.Message)
+			r.Metrics.Erred(s.Namespace, w.Phase(), errorType(enforceErr))
+		}
+		w.Again = w.NextLook()
+		return w.Wake(), nil
 	default:
 		return w.Wake(), enforceErr
 	}
@@ -155,6 +172,9 @@ func (r *AgenticSessionReconciler) tell(ctx context.Context, was, is *v1alpha1.A
 	logger := log.FromContext(ctx)
 	if !d.Moves() {
 		logger.V(1).Info("Status changed", "phase", d.To, "reason", d.Reason)
+		if session.Troubled(&was.Status, d) {
+			r.Events.Eventf(is, nil, corev1.EventTypeWarning, d.Reason, "Wait"+string(d.To), "%s", short(d.Message))
+		}
 		return
 	}
 	logger.Info("Phase changed", "from", d.From, "to", d.To, "reason", d.Reason, "run", is.Status.Run)
@@ -172,4 +192,13 @@ func short(message string) string {
 		return message
 	}
 	return message[:limit] + "..."
+}
+
+// immovable says that nothing but obstacles that waiting does not remove kept a pass from its end.
+func immovable(err error) bool {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(many.Unwrap(), func(err error) bool { return !immovable(err) })
+	}
+	var blocked *apply.Blocked
+	return errors.As(err, &blocked) && blocked.Final
 }

@@ -29,6 +29,8 @@ type seen struct {
 	// jobs and orphans are the Jobs of the session, and those of its pods that no Job looks after.
 	jobs    []batchv1.Job
 	orphans []corev1.Pod
+	// lent is the workspace that a run that is to begin takes over; nil for one of the session's own.
+	lent *lent
 	// blocked says why the objects of a run that is to begin cannot be made yet.
 	blocked *apply.Blocked
 }
@@ -50,7 +52,7 @@ func (r *AgenticSessionReconciler) observe(ctx context.Context, s *v1alpha1.Agen
 	o := &seen{}
 	o.world = session.World{Now: now, Session: s, Problems: workload.Problems(s)}
 	for _, read := range []func(context.Context, *seen) error{
-		r.observeProject, r.observeObjects, r.observeRuns, r.observeRuntime, r.observePrerequisites, r.observeStorage,
+		r.observeProject, r.observeObjects, r.observeRuns, r.observeRuntime, r.observePrerequisites, r.observeStorage, r.observeWorkspace,
 	} {
 		if err := read(ctx, o); err != nil {
 			return nil, err
@@ -68,6 +70,11 @@ func (r *AgenticSessionReconciler) observeProject(ctx context.Context, o *seen) 
 	} else if found {
 		o.world.Namespace.Managed = namespace.Labels[v1alpha1.LabelManaged] == "true"
 		o.world.Namespace.Terminating = namespace.DeletionTimestamp != nil
+	} else if underWay(s) && !yetToBegin(s) {
+		// Its label may have been taken off, and it may be on its way out: then nothing is written.
+		if err := r.observeNamespace(ctx, o); err != nil {
+			return err
+		}
 	}
 	project := &v1alpha1.ProjectSettings{}
 	found, err := r.get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: projectSettingsName}, project)

@@ -122,10 +122,30 @@ func (r *AgenticSessionReconciler) renewToken(ctx context.Context, o *seen) erro
 
 func (r *AgenticSessionReconciler) newToken(ctx context.Context, o *seen) (*corev1.Secret, error) {
 	desired := o.plan.TokenSecret(o.world.Session.Status.Run)
+	if err := r.tokenRefused(ctx, o, desired); err != nil {
+		return nil, err
+	}
 	if err := r.mint(ctx, o.objects.serviceAccount, desired); err != nil {
 		return nil, err
 	}
 	return r.storeToken(ctx, o, desired)
+}
+
+// tokenRefused says that the Secret for a token is not the session's, so that none is minted in
+// vain. The cache has only the names of others' Secrets, and of one whose label was taken off.
+func (r *AgenticSessionReconciler) tokenRefused(ctx context.Context, o *seen, desired *corev1.Secret) error {
+	known := o.objects.token
+	if known == nil {
+		return nil
+	}
+	if known.Labels[v1alpha1.LabelSession] == "" {
+		known = partial("v1", "Secret")
+		found, err := lookup(ctx, r.Live, client.ObjectKeyFromObject(desired), known)
+		if err != nil || !found {
+			return err
+		}
+	}
+	return r.applier().Refuses(desired, known)
 }
 
 // verified remembers which version of a session's token Secret was found to be as it was stored.

@@ -64,11 +64,11 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler, c *Share
 	refused := fields.Set{"involvedObject.kind": "Job", "reason": reasonFailedCreate}.AsSelector()
 	trustedCA := fields.OneTermEqualSelector("metadata.name", workload.TrustedCAConfigMap)
 	return []watched{
-		{object: &v1alpha1.AgenticSession{}, list: &v1alpha1.AgenticSessionList{}, sessions: itself, copies: c.byRun},
+		{object: &v1alpha1.AgenticSession{}, list: &v1alpha1.AgenticSessionList{}, sessions: r.bySession, copies: c.byRun},
 		{object: &batchv1.Job{}, list: &batchv1.JobList{}, labels: selector, strip: stripJob, sessions: byLabel, copies: c.byRun},
-		{object: &corev1.Pod{}, list: &corev1.PodList{}, labels: selector, strip: stripPod, sessions: byLabel},
+		{object: &corev1.Pod{}, list: &corev1.PodList{}, labels: selector, strip: stripPod, sessions: r.byRunner},
 		{object: &corev1.Service{}, list: &corev1.ServiceList{}, labels: selector, sessions: byLabel},
-		{object: &corev1.PersistentVolumeClaim{}, list: &corev1.PersistentVolumeClaimList{}, labels: selector, sessions: byLabel},
+		{object: &corev1.PersistentVolumeClaim{}, list: &corev1.PersistentVolumeClaimList{}, labels: selector, sessions: r.byWorkspace},
 		{object: &corev1.ServiceAccount{}, list: &corev1.ServiceAccountList{}, labels: ours, sessions: byLabel, projects: ofProject},
 		{object: &rbacv1.Role{}, list: &rbacv1.RoleList{}, labels: ours, sessions: byLabel, projects: ofProject},
 		{object: &rbacv1.RoleBinding{}, list: &rbacv1.RoleBindingList{}, labels: ours, sessions: byLabel, projects: ofProject},
@@ -165,6 +165,9 @@ func (r *AgenticSessionReconciler) bySecret(ctx context.Context, object client.O
 	}
 	if object.GetNamespace() == r.Config.Namespace && object.GetName() == workload.SharedStorageSecret {
 		return r.inNamespace(ctx, metav1.NamespaceAll, underWay)
+	}
+	if name := workload.SessionOfToken(object.GetName()); name != "" {
+		return request(object.GetNamespace(), name)
 	}
 	settings := &v1alpha1.ProjectSettings{}
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: projectSettingsName}

@@ -11,6 +11,15 @@ const (
 	AnnotationStopRequestedAt = "ambient-code.io/stop-requested-at"
 	// AnnotationParentSessionID names the session that this one continues.
 	AnnotationParentSessionID = "vteam.ambient-code/parent-session-id"
+	// AnnotationParentWorkspace says whether a session that continues another is to work in that
+	// one's workspace: "true" waits for it, "false" does not use it, anything else uses it where there
+	// is one; ours.
+	AnnotationParentWorkspace = "ambient-code.io/parent-workspace"
+	// AnnotationWorkspaceUser is on a workspace volume claim: name, UID and run of the session that
+	// goes on in it and is not its owner; ours.
+	AnnotationWorkspaceUser = "ambient-code.io/workspace-user"
+	// AnnotationContinuedSession is on the Job: the session in whose workspace the run goes on; ours.
+	AnnotationContinuedSession = "ambient-code.io/continued-session"
 	// AnnotationForceExecutePrompt makes the next run use the initial prompt although the session
 	// ran before.
 	AnnotationForceExecutePrompt = "ambient-code.io/force-execute-prompt"
@@ -109,7 +118,10 @@ var Keys = []Key{
 	{AnnotationDesiredPhase, "AgenticSession", "user, backend", "operator", "request: Running starts (again), Stopped stops; removed once honoured"},
 	{AnnotationStartRequestedAt, "AgenticSession", "backend", "operator", "time of the request to start; removed with it"},
 	{AnnotationStopRequestedAt, "AgenticSession", "backend", "operator", "time of the request to stop; removed with it"},
-	{AnnotationParentSessionID, "AgenticSession", "backend", "operator", "the session this one continues; handed to the runner"},
+	{AnnotationParentSessionID, "AgenticSession", "backend", "operator", "the session this one continues: handed to the runner, which goes on in the workspace of that session where it has one"},
+	{AnnotationParentWorkspace, "AgenticSession", "user", "operator", "true: the session waits until the one it continues has a workspace; false: it begins in a workspace of its own"},
+	{AnnotationWorkspaceUser, "PersistentVolumeClaim", "operator", "operator, people", "name, UID and run of the session that goes on in this workspace of another"},
+	{AnnotationContinuedSession, "Job", "operator", "operator, people", "the session in whose workspace the run goes on"},
 	{AnnotationForceExecutePrompt, "AgenticSession, Job", "trigger; on the Job the operator", "operator", "true: the next run uses initialPrompt although the session ran before; removed once used"},
 	{AnnotationRunnerTokenSecret, "AgenticSession", "operator", "backend", "name of the Secret with the runner's token"},
 	{AnnotationRunnerServiceAccount, "AgenticSession", "operator", "backend", "name of the runner's ServiceAccount"},

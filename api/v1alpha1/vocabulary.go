@@ -149,6 +149,10 @@ const (
 	ReasonNotNeeded             = "NotNeeded"
 	ReasonWorkspaceNotPrepared  = "WorkspaceNotPrepared"
 	ReasonStateSyncFailing      = "StateSyncFailing"
+	ReasonOutcomeUnknown        = "OutcomeUnknown"
+	ReasonVariableIgnored       = "VariableIgnored"
+	ReasonWorkspaceInUse        = "WorkspaceInUse"
+	ReasonContinued             = "Continued"
 )
 
 // Reasons lists every reason with its meaning.
@@ -195,5 +199,9 @@ var Reasons = []Word{
 	{ReasonNotNeeded, "the session's runner type keeps its workspace elsewhere, or not at all"},
 	{ReasonWorkspaceNotPrepared, "what fills the workspace before the runner starts failed, for instance because S3 refused it; the message has its last words"},
 	{ReasonStateSyncFailing, "the container that copies the workspace to S3 does not stay up; what is written meanwhile may be lost with the pod"},
+	{ReasonWorkspaceInUse, "the workspace that the run is to use is in use by another session, or is not there; the message says what to do"},
+	{ReasonContinued, "the run goes on in the workspace of the session that it continues"},
+	{ReasonOutcomeUnknown, "somebody else wrote the phase into the status; how the run ended is not known"},
+	{ReasonVariableIgnored, "variables of spec.environmentVariables are not used, as a Secret or the operator sets them; said in an Event"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},
 }

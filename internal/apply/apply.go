@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,9 @@ import (
 type Applier struct {
 	Client client.Client
 	Live   client.Reader
+	// LookFirst has it read an object that the cache does not have before it tries to create it:
+	// for when a foreign object is known to stand in the way.
+	LookFirst bool
 }
 
 // unwaited keeps a write of a Secret from being waited for by reads: the client would start a
@@ -75,6 +79,16 @@ func (a *Applier) Ensure(ctx context.Context, desired, observed client.Object) (
 		return a.mend(ctx, desired, observed)
 	}
 	fresh := desired.DeepCopyObject().(client.Object)
+	if a.LookFirst {
+		found := desired.DeepCopyObject().(client.Object)
+		err := a.Live.Get(ctx, client.ObjectKeyFromObject(desired), found)
+		if err == nil {
+			return a.mend(ctx, desired, found)
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("looking for %s %s: %w", a.kind(desired), desired.GetName(), err)
+		}
+	}
 	err := a.Create(ctx, fresh)
 	switch {
 	case err == nil:
@@ -118,19 +132,31 @@ func (a *Applier) replace(ctx context.Context, kind string, observed client.Obje
 	return fmt.Errorf("%s %s was changed in a part that cannot be changed back; it was removed and is made anew", kind, observed.GetName())
 }
 
-// Remove deletes exactly this object, with its dependents in the background. An object that is
-// gone or being deleted already is no error. A conflict is one: mostly another object has the name
+// Remove deletes exactly this object, with its dependents in the background; a Job only after them,
+// so that it tells when the last of its pods is gone, whatever labels somebody left on that. An
+// object that is gone or being deleted already is no error. A conflict is one: mostly another object has the name
 // by now, which the next pass sees, but if not, nothing would remind of what was to be deleted.
 func (a *Applier) Remove(ctx context.Context, object client.Object) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	uid := object.GetUID()
+	uid, dependents := object.GetUID(), metav1.DeletePropagationBackground
+	if _, job := object.(*batchv1.Job); job {
+		dependents = metav1.DeletePropagationForeground
+	}
 	err := a.Client.Delete(ctx, object,
-		client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.PropagationPolicy(dependents),
 		client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s: %w", a.kind(object), object.GetName(), err)
+	}
+	return nil
+}
+
+// Refuses is a *Blocked where an object that exists cannot be used as the desired one.
+func (a *Applier) Refuses(desired, observed client.Object) error {
+	if blocked := standing(a.kind(desired), desired, observed); blocked != nil {
+		return blocked
 	}
 	return nil
 }

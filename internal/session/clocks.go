@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
@@ -36,6 +37,7 @@ func (w *World) Deadlines() []Deadline {
 	for i := range w.Pods {
 		add("end of pod "+w.Pods[i].Name, endOf(&w.Pods[i]))
 	}
+	add("look", w.Again)
 	switch w.Phase() {
 	case v1alpha1.PhaseCreating:
 		add("start", w.startDeadline())
@@ -52,6 +54,29 @@ func (w *World) Deadlines() []Deadline {
 		}
 	}
 	return deadlines
+}
+
+// The times after which a running session looks again at what stands in the way of one of its
+// objects: as long as it has stood there, within these limits.
+const (
+	soonestLook = 10 * time.Second
+	latestLook  = 10 * time.Minute
+)
+
+// Obstructed says that the status tells of somebody else's object that has the name of one of a
+// running session's.
+func (w *World) Obstructed() bool {
+	ready := find(w.Session.Status.Conditions, v1alpha1.ConditionReady)
+	return w.Phase() == v1alpha1.PhaseRunning && ready != nil && ready.Reason == v1alpha1.ReasonNameCollision
+}
+
+// NextLook is when a running session looks again at what is in its way and does not go by itself.
+func (w *World) NextLook() time.Time {
+	stood := soonestLook
+	if ready := find(w.Session.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
+		stood = min(latestLook, max(soonestLook, w.Now.Sub(ready.LastTransitionTime.Time)))
+	}
+	return w.Now.Add(stood)
 }
 
 // Wake is how long until the first deadline; 0 when there is none.

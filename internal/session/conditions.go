@@ -122,12 +122,20 @@ func workspaceReady(w *World, d Decision) (string, metav1.ConditionStatus, strin
 		return kind, metav1.ConditionFalse, o.Reason, o.Message
 	}
 	switch {
+	case d.To == v1alpha1.PhasePending && awaited(w) != "":
+		return kind, metav1.ConditionFalse, v1alpha1.ReasonWorkspaceInUse, awaited(w)
+	case pvc == nil && continued(w, d) != "":
+		return kind, metav1.ConditionTrue, v1alpha1.ReasonContinued, continued(w, d)
 	case pvc == nil:
 		return kind, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "the workspace volume claim has not been made yet"
 	case pvc.DeletionTimestamp != nil:
-		return kind, metav1.ConditionFalse, v1alpha1.ReasonBeingDeleted, "the workspace volume claim " + pvc.Name + " is being deleted"
+		return kind, metav1.ConditionFalse, v1alpha1.ReasonBeingDeleted, "the workspace volume claim " + pvc.Name + " is being deleted" + lastRun(w)
 	case pvc.Status.Phase == corev1.ClaimLost:
 		return kind, metav1.ConditionFalse, v1alpha1.ReasonVolumeLost, "the workspace volume claim " + pvc.Name + " lost its volume"
+	case w.Continued != "":
+		return kind, metav1.ConditionTrue, v1alpha1.ReasonContinued, "the run goes on in the workspace of session " + w.Continued + " (volume claim " + pvc.Name + ")"
+	case w.Uncontinued != "":
+		return kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, "the workspace volume claim " + pvc.Name + " is in place; " + w.Uncontinued
 	default:
 		return kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, "the workspace volume claim " + pvc.Name + " is in place"
 	}

@@ -50,7 +50,9 @@ var Facts = []FactInfo{
 		return o != nil && o.Reason == v1alpha1.ReasonNameCollision
 	}},
 	{NamespaceClosed, "the namespace is not managed, or is being deleted", func(w *World) bool { return !w.Namespace.Managed || w.Namespace.Terminating }},
-	{PrerequisiteMissing, "something the project must hold is missing, or the registry of runner types must be mended", func(w *World) bool { return len(w.Missing) > 0 || w.Registry != "" }},
+	{PrerequisiteMissing, "something the project must hold is missing, the registry of runner types must be mended, or the workspace that is to be used is not free", func(w *World) bool {
+		return len(w.Missing) > 0 || w.Registry != "" || w.Awaited != "" || w.Unheld
+	}},
 	{StartDeadlinePassed, "the runner was not ready within the start deadline", func(w *World) bool { return due(w.Now, w.startDeadline()) }},
 	{Idle, "nothing happened for the inactivity timeout", func(w *World) bool { return due(w.Now, w.idleDeadline()) }},
 }

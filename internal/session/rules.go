@@ -119,6 +119,9 @@ func explainMissing(w *World) (string, string) {
 	if w.Registry != "" {
 		return v1alpha1.ReasonRegistryInvalid, w.Registry
 	}
+	if len(w.Missing) == 0 {
+		return v1alpha1.ReasonWorkspaceInUse, awaited(w)
+	}
 	return "", strings.Join(w.Missing, "; ")
 }
 
@@ -224,11 +227,30 @@ func stopReason(w *World) string {
 	return v1alpha1.ReasonStoppedByUser
 }
 
+// ended says that the conditions in the status are those of the phase in it, so that both were
+// written together.
+func (w *World) ended() bool {
+	all := w.Session.Status.Conditions
+	completed, failed := find(all, v1alpha1.ConditionCompleted), find(all, v1alpha1.ConditionFailed)
+	switch w.Phase() {
+	case v1alpha1.PhaseCompleted:
+		return completed != nil && completed.Status == metav1.ConditionTrue
+	case v1alpha1.PhaseFailed:
+		return failed != nil && failed.Status == metav1.ConditionTrue
+	default:
+		return completed == nil || completed.Reason != v1alpha1.ReasonNotEnded && completed.Status != metav1.ConditionTrue
+	}
+}
+
 // stored is the reason and message that the status gives already: the outcome of an ended run is
 // known from nowhere else once its Job is gone.
 func stored(w *World) (string, string) {
-	if ready := find(w.Session.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+	ready := find(w.Session.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready != nil && w.ended():
 		return ready.Reason, ready.Message
+	case ready != nil:
+		return v1alpha1.ReasonOutcomeUnknown, fmt.Sprintf("somebody else than the operator wrote the phase %s into the status; how the run ended is not known, and what was left of it has been removed: to run the session again, set the annotation %s=Running", w.Phase(), v1alpha1.AnnotationDesiredPhase)
 	}
 	switch w.Phase() {
 	case v1alpha1.PhaseCompleted:

@@ -178,6 +178,20 @@ func runnerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
+// Doubtful says that a run seems to have ended because somebody took its Job or pod away, as the end
+// of its namespace does: that is not the run's outcome, and may be seen before the cause.
+func (w *World) Doubtful(d Decision) bool {
+	switch {
+	case d.Rule == "runner-lost":
+		return true
+	case d.Rule == "runner-failed", d.Rule == "completed":
+		pod := w.pod()
+		return pod == nil || pod.DeletionTimestamp != nil
+	default:
+		return false
+	}
+}
+
 // EndUnseen says that the Job of a run has failed, but not why as far as the pods tell: the cache of
 // pods may lag behind that of Jobs.
 func (w *World) EndUnseen() bool {

@@ -147,6 +147,21 @@ func (w *World) began() *time.Time {
 	}
 }
 
+// Troubled says that a session that stays where it is does so for another trouble than before.
+// What every run goes through is none.
+func Troubled(was *v1alpha1.AgenticSessionStatus, d Decision) bool {
+	if d.Moves() || d.To.Terminal() {
+		return false
+	}
+	switch d.Reason {
+	case v1alpha1.ReasonProvisioning, v1alpha1.ReasonRunnerStarted, v1alpha1.ReasonStoppedByUser,
+		v1alpha1.ReasonInactivityTimeout, v1alpha1.ReasonRestarting, v1alpha1.ReasonWaitingForPreviousRun:
+		return false
+	}
+	known := find(was.Conditions, v1alpha1.ConditionReady)
+	return known == nil || known.Reason != d.Reason
+}
+
 // settling is how long after its objects are made a run that goes as it should writes no
 // intermediate status: the runner is usually up before, and says all at once.
 const settling = 5 * time.Second

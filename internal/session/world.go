@@ -38,6 +38,16 @@ type World struct {
 	// not known.
 	Volumeless string
 
+	// Awaited says why a run that is to begin cannot have its workspace yet: it belongs to a session
+	// that is continued, or another session continues this one; empty when it can.
+	Awaited string
+	// Unheld says that the workspace of a session that is continued is free, and not yet taken.
+	Unheld bool
+	// Continued is the session in whose workspace the run goes on; empty for the session's own.
+	Continued string
+	// Uncontinued says why a session that continues another has a workspace of its own.
+	Uncontinued string
+
 	// Job is the Job of the current run, nil when confirmed absent.
 	Job *batchv1.Job
 	// Pods are the pods of this session, of whatever run.
@@ -49,7 +59,7 @@ type World struct {
 	// the pod; empty when there was none, or it is older than the Job.
 	PodRefusal string
 
-	// Workspace is the volume claim, nil when absent.
+	// Workspace is the volume claim of the run, nil when absent.
 	Workspace *corev1.PersistentVolumeClaim
 	// Token is the runner's token Secret, nil when absent.
 	Token *Token
@@ -59,6 +69,10 @@ type World struct {
 	Told []CallResult
 	// Absent names the other objects of the session that are not in place ("Service session-a").
 	Absent []string
+
+	// Again is when something is to be looked at again of which no watch tells; zero when there is
+	// no such thing.
+	Again time.Time
 
 	// Obstacles is what stood in the way of making the cluster match the phase, in this pass.
 	Obstacles []Obstacle

@@ -48,6 +48,21 @@ func (p *Plan) own() map[string]string {
 	return own
 }
 
+// Ignored lists the variables that the session sets and its run does not get, as they come from a
+// Secret or say what only the operator may say, by name.
+func (p *Plan) Ignored() []string {
+	var names []string
+	environment := p.environment()
+	for name := range p.Session.Spec.EnvironmentVariables {
+		secret := slices.ContainsFunc(environment, func(v corev1.EnvVar) bool { return v.Name == name && v.ValueFrom != nil })
+		if secret || slices.Contains(reserved, name) || slices.Contains(p.SecretKeys, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // withTypes adds the variables of the runner type. A key of the project's Secrets counts as set:
 // a variable of the container would hide it.
 func (p *Plan) withTypes(env []corev1.EnvVar) []corev1.EnvVar {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
@@ -37,7 +38,19 @@ func RoleName(session string) string { return ServiceAccountName(session) + "-ro
 func RoleBindingName(session string) string { return ServiceAccountName(session) + "-rb" }
 
 // TokenSecretName names the Secret with the runner's tokens.
-func TokenSecretName(session string) string { return "ambient-runner-token-" + session }
+func TokenSecretName(session string) string { return tokenSecretPrefix + session }
+
+const tokenSecretPrefix = "ambient-runner-token-"
+
+// SessionOfToken is the session whose token Secret could have this name; empty when no session's
+// could.
+func SessionOfToken(name string) string {
+	session, ok := strings.CutPrefix(name, tokenSecretPrefix)
+	if !ok {
+		return ""
+	}
+	return session
+}
 
 // WorkspaceName names the volume claim that outlives runs.
 func WorkspaceName(session string) string { return "ambient-workspace-" + session }

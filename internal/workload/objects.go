@@ -23,6 +23,8 @@ type Plan struct {
 	Operator Operator
 	// Storage is where the workspace is kept; of a type that keeps it in S3.
 	Storage Storage
+	// Continued is the session in whose workspace the run goes on; empty for the session's own.
+	Continued string
 	// Project is the namespace's settings; nil when there are none.
 	Project *v1alpha1.ProjectSettings
 	// TrustedCA says that the project has a CA bundle of its own.

@@ -26,6 +26,9 @@ func (p *Plan) record(annotations map[string]string) {
 	if p.Storage.Shared {
 		annotations[v1alpha1.AnnotationStorageShared] = "true"
 	}
+	if p.Continued != "" {
+		annotations[v1alpha1.AnnotationContinuedSession] = p.Continued
+	}
 }
 
 // Follow has the plan be of the run in progress. A Job without the annotations is of a version of
@@ -40,6 +43,7 @@ func (p *Plan) Follow(job *batchv1.Job) {
 	if kind := job.Annotations[v1alpha1.AnnotationPersistence]; kind != "" {
 		p.Runtime.Persistence = runtimes.Persistence(kind)
 	}
+	p.followWorkspace(job)
 	p.Storage.Shared = p.persistence() == runtimes.S3 && job.Annotations[v1alpha1.AnnotationStorageShared] == "true"
 }
 

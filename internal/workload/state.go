@@ -159,6 +159,6 @@ func (p *Plan) workspace() corev1.Volume {
 		volume.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: &size}
 		return volume
 	}
-	volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: WorkspaceName(p.Session.Name)}
+	volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.claimName()}
 	return volume
 }

@@ -1,0 +1,66 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/session"
+)
+
+// What caches select by can be changed by others: the label of a namespace, the label of a pod.
+// This file asks the API server before a move that cannot be taken back rests on something that a
+// cache does not have. On the ordinary way of a session it asks nothing.
+
+// confirm looks once more, past the caches, at what speaks against a move. It says whether the
+// world is as it was.
+func (r *AgenticSessionReconciler) confirm(ctx context.Context, o *seen, d session.Decision) (bool, error) {
+	switch {
+	case d.Rule == "provision" && o.world.Session.Status.Run > 0:
+		found, err := r.observeStrays(ctx, o)
+		return !found, err
+	case o.world.Doubtful(d) && !o.world.Namespace.Terminating:
+		err := r.observeNamespace(ctx, o)
+		return !o.world.Namespace.Terminating, err
+	default:
+		return true, nil
+	}
+}
+
+// observeNamespace reads the namespace past the cache, which has only managed ones, and those with
+// some delay.
+func (r *AgenticSessionReconciler) observeNamespace(ctx context.Context, o *seen) error {
+	namespace := partial("v1", "Namespace")
+	found, err := lookup(ctx, r.Live, types.NamespacedName{Name: o.world.Session.Namespace}, namespace)
+	if err != nil {
+		return err
+	}
+	o.world.Namespace.Managed = found && namespace.Labels[v1alpha1.LabelManaged] == "true"
+	o.world.Namespace.Terminating = !found || namespace.DeletionTimestamp != nil
+	return nil
+}
+
+// observeStrays looks for pods of earlier runs that no cache shows, as they lost their label, and no
+// Job looks after: a new run must not begin beside one. No watch tells when such a pod goes.
+func (r *AgenticSessionReconciler) observeStrays(ctx context.Context, o *seen) (found bool, err error) {
+	s := o.world.Session
+	pods := partialList("v1", "PodList")
+	if err := r.Live.List(ctx, pods, client.InNamespace(s.Namespace)); err != nil {
+		return false, fmt.Errorf("looking for pods of earlier runs: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &corev1.Pod{ObjectMeta: pods.Items[i].ObjectMeta}
+		if !belongs(pod, s) {
+			continue
+		}
+		o.world.Pods = append(o.world.Pods, *pod)
+		o.orphans = append(o.orphans, *pod)
+		o.world.Again = o.world.Now.Add(lookAgain)
+		found = true
+	}
+	return found, nil
+}
