@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,6 +33,7 @@ type SharedSecretReconciler struct {
 	// Live reads from the API server: content of Secrets, and what Jobs refer to.
 	Live   client.Reader
 	Config *config.Config
+	Events events.EventRecorder
 
 	memory copyMemory
 }
@@ -40,6 +42,7 @@ type SharedSecretReconciler struct {
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller of shared Secrets to the manager.
 func (r *SharedSecretReconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -69,9 +72,7 @@ func (r *SharedSecretReconciler) Reconcile(ctx context.Context, request ctrl.Req
 	wanted := namespace.Labels[v1alpha1.LabelManaged] == "true" && slices.Contains(r.Config.SharedSecrets(), key.Name)
 	switch {
 	case wanted && found && !project.IsCopy(secret, r.origin(key.Name)):
-		if r.memory.foreign(key, secret) {
-			log.FromContext(ctx).Info("A Secret of the project's own is used in place of a copy", "source", r.origin(key.Name))
-		}
+		err = r.yield(ctx, key, secret)
 	case wanted && !found:
 		err = r.provide(ctx, key, nil)
 	case wanted:
@@ -90,6 +91,19 @@ func (r *SharedSecretReconciler) Reconcile(ctx context.Context, request ctrl.Req
 	default:
 		return ctrl.Result{}, err
 	}
+}
+
+// yield tells, once, that a Secret of the project's own is in the place of a copy.
+func (r *SharedSecretReconciler) yield(ctx context.Context, key types.NamespacedName, secret *metav1.PartialObjectMetadata) error {
+	settings := &v1alpha1.ProjectSettings{}
+	found, err := lookup(ctx, r.Client, types.NamespacedName{Namespace: key.Namespace, Name: project.SettingsName}, settings)
+	if err != nil || !found || !r.memory.foreign(key, secret) {
+		return err // without settings nobody can be told; they wake this again when they are made
+	}
+	log.FromContext(ctx).Info("A Secret of the project's own is used in place of a copy", "source", r.origin(key.Name))
+	r.Events.Eventf(settings, nil, corev1.EventTypeWarning, v1alpha1.ReasonOwnSecretUsed, "LeaveSecret",
+		"Secret %s is the project's own and is used as it is, not as a copy of Secret %s: to have the copy, remove or rename it", key.Name, r.origin(key.Name))
+	return nil
 }
 
 func (r *SharedSecretReconciler) origin(name string) string {

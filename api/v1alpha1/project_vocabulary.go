@@ -27,6 +27,7 @@ const (
 	ReasonIgnored          = "Ignored"
 	ReasonNotApplied       = "NotApplied"
 	ReasonRevocationFailed = "RevocationFailed"
+	ReasonOwnSecretUsed    = "OwnSecretUsed"
 )
 
 // ProjectReasons lists those reasons with their meanings.
@@ -35,5 +36,6 @@ var ProjectReasons = []Word{
 	{ReasonInvalidEntry, "the entry of groupAccess names no group, or a role that does not exist"},
 	{ReasonIgnored, "the object is not named projectsettings and has no effect"},
 	{ReasonNotApplied, "the API server did not take an object; the message has its answer, and it is tried again"},
+	{ReasonOwnSecretUsed, "a Secret of the project's own is in the place of the copy of a shared one, and is used; said in an Event"},
 	{ReasonRevocationFailed, "the RoleBinding of a group that was taken off the list is still there; its removal is tried again"},
 }

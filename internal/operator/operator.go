@@ -129,7 +129,7 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 	if err := namespaces.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	shared := &controllers.SharedSecretReconciler{Config: settings}
+	shared := &controllers.SharedSecretReconciler{Config: settings, Events: mgr.GetEventRecorder("agentic-operator")}
 	if err := shared.SetupWithManager(mgr); err != nil {
 		return err
 	}

@@ -277,6 +277,7 @@ func TestCase24SharedSecretsOfAUser(t *testing.T) {
 		p.settles(0)
 		if i == 0 {
 			p.told("A Secret of the project's own is used")
+			p.hasEvents("projectsettings", v1alpha1.ReasonOwnSecretUsed, 1)
 		}
 		p.label(v1alpha1.LabelManaged, "")
 	}
