@@ -38,7 +38,7 @@ unless on () count(max_over_time(up{$scope}[5m]) == 0) > 0`,
 }, {
 	Name: "AgenticOperatorReconcileErrors", Severity: Warning, For: "15m",
 	Expr: `
-sum by (controller) (rate(controller_runtime_reconcile_errors_total{$scope}[10m]))
+sum by (controller) (rate(controller_runtime_reconcile_total{$scope,result="error"}[10m]))
 / sum by (controller) (rate(controller_runtime_reconcile_total{$scope}[10m])) > 0.1`,
 	Summary:     "Many passes of the agentic operator fail.",
 	Description: "Controller {{ $labels.controller }} fails in {{ $value | humanizePercentage }} of its passes, for 15 minutes. Each is tried again, but what fails is not up to date.",
@@ -60,8 +60,9 @@ histogram_quantile(0.9, sum by (controller, le) (rate(workqueue_queue_duration_s
 	Summary:     "Tokens of runners cannot be made or renewed.",
 	Description: "In project {{ $labels.session_namespace }} tokens of runners could not be made or renewed for 15 minutes. A runner whose token expires is refused by the API server and by the backend.",
 }, {
-	Name: "AgenticTokenExpiring", Severity: Critical, For: "2m",
-	Expr:        `min(last_over_time(ambient_token_next_expiry_timestamp_seconds{$scope}[5m])) - time() < 600`,
+	Name: "AgenticTokenExpiring", Severity: Critical, For: "1m",
+	// A token of the shortest life, ten minutes, is renewed with three left.
+	Expr:        `min(last_over_time(ambient_token_next_expiry_timestamp_seconds{$scope}[5m])) - time() < 120`,
 	Summary:     "A runner's token is about to expire.",
 	Description: "The first token of a running session expires in {{ $value | humanizeDuration }}; it should have been renewed at two thirds of its life. Its runner loses access to the API server and to the backend then.",
 }}
