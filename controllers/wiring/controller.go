@@ -63,6 +63,7 @@ type Reconciler struct {
 	userWorkload userWorkloadMemory
 	minted       mintedToken
 	told         string
+	trust        followed
 }
 
 // In the operator's own namespace:

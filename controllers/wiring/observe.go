@@ -139,6 +139,7 @@ func (r *Reconciler) observe(w *watches, installation monitoring.Installation) (
 		w.follow(what)
 		world.Served[kind] = w.ready(what)
 	}
+	world.TrustVersion = r.trusted(w, world.Serving.Trust)
 	for _, object := range w.list(allPrometheuses) {
 		world.Prometheuses = append(world.Prometheuses, monitoring.Prometheus{
 			Namespace:  object.GetNamespace(),
@@ -148,6 +149,29 @@ func (r *Reconciler) observe(w *watches, installation monitoring.Installation) (
 		})
 	}
 	return world, true
+}
+
+// trusted follows what verifies the certificate of the metrics, and is its version now.
+func (r *Reconciler) trusted(w *watches, trust monitoring.Trust) string {
+	what := followed{}
+	switch {
+	case trust.ConfigMap != "":
+		what = followed{monitoring.ConfigMaps.GroupVersionResource, r.Config.Namespace, trust.ConfigMap}
+	case trust.Secret != "":
+		what = followed{monitoring.Secrets.GroupVersionResource, r.Config.Namespace, trust.Secret}
+	}
+	if what != r.trust {
+		w.forget(r.trust)
+		r.trust = what
+	}
+	if what == (followed{}) {
+		return ""
+	}
+	w.follow(what)
+	if object := w.get(what); object != nil {
+		return object.ResourceVersion
+	}
+	return ""
 }
 
 // present says that an object is there to stay.

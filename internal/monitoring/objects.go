@@ -16,9 +16,10 @@ const (
 	// namespace/Deployment.
 	AnnotationInstallation = "ambient-code.io/installation"
 	// AnnotationRefreshed is when a token was made: on its Secret, and on the ServiceMonitor, for
-	// OpenShift's stack reads the Secret anew only when the ServiceMonitor changes.
+	// OpenShift's stack reads the Secret anew only when the ServiceMonitor changes. The same goes
+	// for the authority of the certificate.
 	AnnotationRefreshed = "ambient-code.io/token-refreshed-at"
-	annotationCA        = "ambient-code.io/serving-ca"
+	annotationTrust     = "ambient-code.io/serving-ca-version"
 )
 
 // Object is an object of the wiring as it should be.
@@ -119,7 +120,7 @@ func merged(sets ...map[string]string) map[string]string {
 	return all
 }
 
-// strings makes a map of strings that can stand in an unstructured object.
+// values makes a map of strings that can stand in an unstructured object.
 func values(set map[string]string) map[string]any {
 	all := map[string]any{}
 	for key, value := range set {

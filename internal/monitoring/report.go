@@ -114,7 +114,7 @@ func (w *World) absent(part Part) Condition {
 	case part == PartServiceMonitor && w.Serving.Port == 0, part == PartNetworkPolicy:
 		return condition(part, false, "NotServed", "metrics are switched off (--metrics-bind-address)")
 	case part == PartServiceMonitor:
-		return condition(part, false, "TokenAwaited", "the ServiceMonitor is made as soon as there is a token")
+		return condition(part, false, "Waiting", "the ServiceMonitor waits for "+w.waits())
 	case part == PartDashboard:
 		return condition(part, false, "NoPlace", "the cluster has no namespace "+ConsoleNamespace+" and no ServiceMonitors")
 	default:

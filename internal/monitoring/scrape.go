@@ -44,8 +44,7 @@ func (w *World) service() map[string]any {
 // monitoring of user-defined projects refuses, and so the token lies in a Secret. The scheme is
 // written in small letters, as older clusters know no other.
 func (w *World) serviceMonitor() map[string]any {
-	if w.Serving.Port == 0 || w.WantsToken() && w.TokenRefreshedAt == "" {
-		// With a Secret that is missing the whole ServiceMonitor would be refused.
+	if w.Serving.Port == 0 || w.waits() != "" {
 		return nil
 	}
 	annotations := map[string]any{}
@@ -61,11 +60,9 @@ func (w *World) serviceMonitor() map[string]any {
 			"credentials": map[string]any{"name": TokenSecret, "key": TokenKey},
 		}
 		tls := map[string]any{"serverName": MetricsService + "." + w.Installation.Namespace + ".svc"}
-		if ca := w.Serving.ca(); ca != nil {
+		if ca := w.Serving.Trust.reference(); ca != nil {
 			tls["ca"] = ca
-		}
-		if w.Serving.CAVersion != "" {
-			annotations[annotationCA] = w.Serving.CAVersion
+			annotations[annotationTrust] = w.TrustVersion
 		}
 		endpoint["tlsConfig"] = tls
 	}
@@ -78,14 +75,13 @@ func (w *World) serviceMonitor() map[string]any {
 	}
 }
 
-// ca is where scrapers find the authority of the certificate. OpenShift puts that of its own into
-// every namespace.
-func (s Serving) ca() map[string]any {
+// reference is the object as endpoints name it.
+func (t Trust) reference() map[string]any {
 	switch {
-	case s.Source == SourceServiceCA:
-		return map[string]any{"configMap": map[string]any{"name": "openshift-service-ca.crt", "key": "service-ca.crt"}}
-	case s.CASecret != "":
-		return map[string]any{"secret": map[string]any{"name": s.CASecret, "key": "ca.crt"}}
+	case t.ConfigMap != "":
+		return map[string]any{"configMap": map[string]any{"name": t.ConfigMap, "key": t.Key}}
+	case t.Secret != "":
+		return map[string]any{"secret": map[string]any{"name": t.Secret, "key": t.Key}}
 	default:
 		return nil
 	}

@@ -49,6 +49,8 @@ type World struct {
 	Serving Serving
 	// TokenRefreshedAt is when the scrape token that lies ready was made; empty when there is none.
 	TokenRefreshedAt string
+	// TrustVersion is the version of the object that Serving.Trust names; empty when it is not there.
+	TrustVersion string
 	// Prometheuses are the Prometheus objects of the cluster.
 	Prometheuses []Prometheus
 	Content      Content
@@ -66,18 +68,11 @@ type Installation struct {
 // Name tells installations apart.
 func (i Installation) Name() string { return i.Namespace + "/" + i.Deployment }
 
-// Source is where the certificate comes from that metrics are served with.
-type Source string
-
-// The sources.
-const (
-	// SourceServiceCA is OpenShift's own authority for Services.
-	SourceServiceCA Source = "ServiceCA"
-	// SourceGiven is a Secret of the administrator or of cert-manager.
-	SourceGiven Source = "Given"
-	// SourceOwn is an authority of the operator's own.
-	SourceOwn Source = "Own"
-)
+// Trust is the object of the operator's namespace that holds the authority of the certificate which
+// metrics are served with. With neither name scrapers are expected to know the authority.
+type Trust struct {
+	ConfigMap, Secret, Key string
+}
 
 // Serving is how metrics are served.
 type Serving struct {
@@ -85,11 +80,9 @@ type Serving struct {
 	Secure bool
 	// Port and HealthPort are the ports of the pod; 0 serves none.
 	Port, HealthPort int32
-	Source           Source
-	// CASecret holds the authority's certificate under ca.crt; empty means that scrapers know it.
-	CASecret string
-	// CAVersion changes when the authority does, so that scrapers read it anew.
-	CAVersion string
+	// Pending says that there is no certificate yet.
+	Pending bool
+	Trust   Trust
 }
 
 // Content is what is shown and watched for, made elsewhere.
@@ -121,4 +114,22 @@ func (w *World) WantsToken() bool {
 // WantsUserWorkload says that the monitoring of user-defined projects is to be switched on.
 func (w *World) WantsUserWorkload() bool {
 	return !w.Off && w.EnableUserWorkload && w.OpenShift
+}
+
+// waits says what the ServiceMonitor waits for; empty for nothing. With a Secret or ConfigMap that
+// is missing, scrapers would refuse all of it.
+func (w *World) waits() string {
+	trust := w.Serving.Trust
+	switch {
+	case !w.Serving.Secure:
+		return ""
+	case w.TokenRefreshedAt == "":
+		return "a token for scrapers"
+	case w.Serving.Pending:
+		return "a certificate for metrics"
+	case trust != Trust{} && w.TrustVersion == "":
+		return "the authority of the certificate, " + trust.ConfigMap + trust.Secret
+	default:
+		return ""
+	}
 }
