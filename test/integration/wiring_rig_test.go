@@ -261,8 +261,8 @@ func (w *wiringRig) clearCluster() {
 		}
 		gone(w.t, "namespace "+name, func() error { return suite.admin.Get(context.Background(), client.ObjectKey{Name: name}, namespace) })
 	}
-	w.label("openshift.io/cluster-monitoring", nil)
-	w.label("openshift.io/user-monitoring", nil)
+	w.label("openshift.io/cluster-monitoring", "")
+	w.label("openshift.io/user-monitoring", "")
 }
 
 func (w *wiringRig) namespace(name string) {
@@ -270,14 +270,15 @@ func (w *wiringRig) namespace(name string) {
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// label labels the operator's namespace; nil takes the label off.
-func (w *wiringRig) label(key string, value any) {
+// label labels the operator's namespace, also when the test is over; empty takes the label off.
+func (w *wiringRig) label(key, value string) {
 	w.t.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
-	if err != nil {
-		w.t.Fatal(err)
+	text := "null"
+	if value != "" {
+		text = fmt.Sprintf("%q", value)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, key, text)
 	if err := suite.admin.Patch(context.Background(), namespace, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		w.t.Fatal(err)
 	}
