@@ -166,7 +166,7 @@ deploy: $(BIN)/deploy.yaml ## Install the CRDs and the operator (IMG=... for ano
 
 .PHONY: undeploy
 undeploy: $(BIN)/deploy.yaml ## Remove the operator and the CRDs, and with them all sessions
-	$(KUBECTL) delete --ignore-not-found -f $<
+	$(KUBECTL) delete --ignore-not-found --cascade=foreground -n agentic-operator-system deployment agentic-operator && $(KUBECTL) delete --ignore-not-found -f $<
 
 .PHONY: $(BIN)/deploy.yaml
 $(BIN)/deploy.yaml: $(KUSTOMIZE)
