@@ -150,7 +150,7 @@ func (w *wiringRig) start(env map[string]string) {
 		w.t.Fatal(err)
 	}
 	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper { return w.gate.before(next) })
-	mgr, err := operator.NewManager(settings, cluster)
+	mgr, _, err := operator.NewManager(settings, cluster)
 	if err != nil {
 		w.t.Fatal(err)
 	}
