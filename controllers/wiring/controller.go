@@ -143,13 +143,9 @@ func (r *Reconciler) NeedLeaderElection() bool { return true }
 // Start watches until the context ends, and then cleans up if the operator was uninstalled.
 func (r *Reconciler) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("monitoring")
-	installation, err := r.findInstallation(ctx)
-	if errors.Is(err, errNoDeployment) {
-		log.Info("Monitoring is not wired", "cause", err.Error())
+	installation := r.awaitInstallation(ctx, log)
+	if installation == nil {
 		return nil
-	}
-	if err != nil {
-		return err
 	}
 	watching := newWatches(ctx, r.metadata, r.dynamic, log, r.poke)
 	r.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,30 @@ var (
 )
 
 var errNoDeployment = errors.New("the operator's pod does not belong to a Deployment")
+
+// awaitInstallation finds the operator's Deployment, however often that fails: sessions do not depend
+// on monitoring, so no error of it may end the operator. It is nil where there is none.
+func (r *Reconciler) awaitInstallation(ctx context.Context, log logr.Logger) *monitoring.Installation {
+	for told := false; ; told = true {
+		installation, err := r.findInstallation(ctx)
+		switch {
+		case err == nil:
+			return installation
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errNoDeployment):
+			log.Info("Monitoring is not wired", "cause", err.Error())
+			return nil
+		case !told:
+			log.Info("Monitoring is not wired yet; this is tried again", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.Clock.After(slowestRetry):
+		}
+	}
+}
 
 // findInstallation goes from the operator's pod to its Deployment, which is to own what is made.
 func (r *Reconciler) findInstallation(ctx context.Context) (*monitoring.Installation, error) {
