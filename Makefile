@@ -34,8 +34,8 @@ MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '
 CODE_MODULES := $(foreach m,$(MODULES),$(if $(wildcard $m/*.go $m/*/*.go $m/*/*/*.go),$m))
 # Everything "make generate" writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml \
-	config/manager/kustomization.yaml Dockerfile docs/reference \
-	config/manifests/bases bundle bundle.Dockerfile catalog/agentic-operator config/olmv1/installer_role.yaml
+	config/manager/kustomization.yaml Dockerfile docs/reference config/prometheus docs/dashboards \
+	config/manifests/bases docs/observability.md bundle bundle.Dockerfile catalog/agentic-operator config/olmv1/installer_role.yaml
 
 ##@ General
 
@@ -58,6 +58,7 @@ generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Write everything that is made from t
 	cd config/manager && $(KUSTOMIZE) edit set image agentic-operator=$(IMAGE):$(VERSION)
 	sed -i 's/^ARG VERSION=[0-9].*/ARG VERSION=$(VERSION)/' Dockerfile
 	go run ./hack/gendocs
+	go run ./hack/genmonitoring
 
 .PHONY: format
 format: ## Format the Go code
@@ -93,7 +94,7 @@ verify-modules:
 
 .PHONY: verify-config
 verify-config: $(KUSTOMIZE)
-	@for d in default manifests samples scorecard; do echo "kustomize build config/$$d"; $(KUSTOMIZE) build config/$$d >/dev/null; done
+	@for d in default manifests samples scorecard prometheus; do echo "kustomize build config/$$d"; $(KUSTOMIZE) build config/$$d >/dev/null; done
 
 # An engine may be missing, so: what the Dockerfile copies is enough to build, and the image has
 # what a catalog of certified images asks for.
@@ -132,8 +133,8 @@ devcluster: $(DEVCLUSTER) ## Build the programs of the local Kubernetes (once; m
 ##@ Test and try
 
 .PHONY: test
-test: devcluster packaging-tools ## Run unit and integration tests against local control planes with simulated nodes
-	@./hack/test.sh $(TESTFLAGS) -- $(filter-out .,$(CODE_MODULES))
+test: devcluster packaging-tools $(BIN)/promtool ## Run unit and integration tests against local control planes with simulated nodes
+	@PROMTOOL=$(BIN)/promtool ./hack/test.sh $(TESTFLAGS) -- $(filter-out .,$(CODE_MODULES))
 
 .PHONY: e2e
 e2e: devcluster ## Run the end-to-end tests with real containers on a real node (root; Debian's containerd)
@@ -165,7 +166,7 @@ deploy: $(BIN)/deploy.yaml ## Install the CRDs and the operator (IMG=... for ano
 
 .PHONY: undeploy
 undeploy: $(BIN)/deploy.yaml ## Remove the operator and the CRDs, and with them all sessions
-	$(KUBECTL) delete --ignore-not-found -f $<
+	$(KUBECTL) delete --ignore-not-found --cascade=foreground -n agentic-operator-system deployment agentic-operator && $(KUBECTL) delete --ignore-not-found -f $<
 
 .PHONY: $(BIN)/deploy.yaml
 $(BIN)/deploy.yaml: $(KUSTOMIZE)

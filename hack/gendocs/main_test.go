@@ -143,11 +143,11 @@ func TestQueriesUseMetricsAndLabelsThatExist(t *testing.T) {
 
 func TestARightWithoutAReasonIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "role.yaml")
-	text := "rules:\n- apiGroups: [\"\"]\n  resources: [nodes]\n  verbs: [get]\n"
+	text := "kind: ClusterRole\nrules:\n- apiGroups: [\"\"]\n  resources: [nodes]\n  verbs: [get]\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rightsOf(file); err == nil || !strings.Contains(err.Error(), "nodes of core") {
+	if _, err := rightsOf("ClusterRole", file); err == nil || !strings.Contains(err.Error(), "nodes of core") {
 		t.Errorf("the error is %v", err)
 	}
 }

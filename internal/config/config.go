@@ -53,6 +53,15 @@ type Config struct {
 	Vertex        workload.Vertex
 	Tracing       workload.Tracing
 	Proxy         []corev1.EnvVar
+
+	// PodName is the operator's own pod; empty outside of a cluster.
+	PodName string
+	// MonitoringOff removes what was wired into the cluster's monitoring, and wires nothing.
+	MonitoringOff bool
+	// MonitoringLabels are put on ServiceMonitor and PrometheusRule.
+	MonitoringLabels map[string]string
+	// EnableUserWorkload lets the operator switch on OpenShift's monitoring of user-defined projects.
+	EnableUserWorkload bool
 }
 
 // SharedSecrets names the Secrets of the operator's namespace that every project is to have.

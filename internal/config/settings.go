@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
@@ -112,6 +113,18 @@ var Settings = []Setting{
 		set: func(c *Config, v string) (err error) { c.FinishedJobTTL, err = seconds(v); return err }},
 	{Env: "RUNNER_TOKEN_LIFETIME", Default: "86400", Meaning: "seconds a runner's token is asked to live (600 or more); it is renewed after two thirds",
 		set: setTokenLifetime},
+	{Env: "POD_NAME", Meaning: "the operator's own pod, by which it finds the Deployment that is to own what monitoring needs; empty wires no monitoring",
+		set: func(c *Config, v string) error { c.PodName = v; return nil }},
+	{Flag: "monitoring", Env: "MONITORING", Default: "auto", Meaning: "auto wires the operator into the monitoring that the cluster has, off removes all of that",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.Func("monitoring", "auto wires the operator into the monitoring that the cluster has, off removes all of that (default auto)",
+				func(v string) error { return setMonitoring(c, v) })
+		},
+		set: setMonitoring},
+	{Env: "MONITORING_LABELS", Meaning: "labels for ServiceMonitor and PrometheusRule, for a Prometheus that selects by labels, such as release=prometheus",
+		set: setMonitoringLabels},
+	{Env: "ENABLE_USER_WORKLOAD_MONITORING", Default: "false", Meaning: "lets the operator switch on OpenShift's monitoring of user-defined projects for the cluster",
+		set: func(c *Config, v string) (err error) { c.EnableUserWorkload, err = boolean(v); return err }},
 }
 
 var (
@@ -204,6 +217,26 @@ func setFSGroup(c *Config, v string) error {
 		return errors.New("must be the number of a group, or empty")
 	}
 	c.FSGroup = &group
+	return nil
+}
+
+func setMonitoring(c *Config, v string) error {
+	if v != "auto" && v != "off" {
+		return errors.New("must be auto or off")
+	}
+	c.MonitoringOff = v == "off"
+	return nil
+}
+
+// setMonitoringLabels refuses what the API server would refuse as labels.
+func setMonitoringLabels(c *Config, v string) error {
+	set, err := labels.ConvertSelectorToLabelsMap(v)
+	if err != nil {
+		return errors.New("must be labels with commas between them, such as release=prometheus,team=sre")
+	}
+	if len(set) > 0 {
+		c.MonitoringLabels = set
+	}
 	return nil
 }
 

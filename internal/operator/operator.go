@@ -133,6 +133,9 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 	if err := shared.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	if err := wire(mgr, settings, set, certificates); err != nil {
+		return err
+	}
 	if err := mgr.Add(leading(set)); err != nil {
 		return fmt.Errorf("adding what tells who leads: %w", err)
 	}

@@ -1,0 +1,114 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Prometheus is what a Prometheus object says of the ServiceMonitors that it reads.
+type Prometheus struct {
+	Namespace, Name string
+	// Namespaces selects namespaces by their labels: nil selects the Prometheus's own alone.
+	Namespaces *metav1.LabelSelector
+	// Monitors selects ServiceMonitors by their labels: nil selects none.
+	Monitors *metav1.LabelSelector
+}
+
+func (p *Prometheus) String() string { return p.Namespace + "/" + p.Name }
+
+// userWorkload says that it is OpenShift's for user-defined projects.
+func (p *Prometheus) userWorkload() bool {
+	return p.Namespace == "openshift-user-workload-monitoring" && p.Name == "user-workload"
+}
+
+func (p *Prometheus) readsNamespace(name string, set labels.Set) bool {
+	if p.Namespaces == nil {
+		return p.Namespace == name
+	}
+	return matches(p.Namespaces, set)
+}
+
+func matches(selector *metav1.LabelSelector, set labels.Set) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && s.Matches(set)
+}
+
+// selected says which Prometheus reads the ServiceMonitor; where none does, why and what to do.
+func (w *World) selected(monitor labels.Set) Condition {
+	namespace := w.Installation.Namespace
+	var readers, almost []string
+	for i := range w.Prometheuses {
+		p := &w.Prometheuses[i]
+		switch in := p.readsNamespace(namespace, w.NamespaceLabels); {
+		case in && matches(p.Monitors, monitor):
+			readers = append(readers, p.String())
+		case in:
+			almost = append(almost, w.byLabels(p))
+		}
+	}
+	slices.Sort(readers)
+	slices.Sort(almost)
+	switch {
+	case len(readers) > 0:
+		return condition(PartSelected, true, "Selected", "read by Prometheus "+strings.Join(readers, ", "))
+	case w.OpenShift && w.NamespaceLabels[labelUserMonitoring] == "false" && w.Mode() == ModeUserWorkload:
+		return missing(PartSelected, "NamespaceOptedOut", fmt.Sprintf(
+			"namespace %s is labelled to be left out of the monitoring of user-defined projects; run: oc label namespace %s %s-", namespace, namespace, labelUserMonitoring))
+	case w.Mode() == ModeUserWorkload && !w.userWorkloadRuns():
+		return missing(PartSelected, "UserWorkloadMonitoringOff", "nobody reads the ServiceMonitor: "+w.userWorkloadRemedy())
+	case len(almost) > 0:
+		return missing(PartSelected, "LabelsNotSelected", strings.Join(almost, "; "))
+	case w.Served[Prometheuses] && len(w.Prometheuses) == 0:
+		return missing(PartSelected, "NoPrometheus", "the cluster has ServiceMonitors but no Prometheus object; create one that selects them: kubectl explain prometheus.spec.serviceMonitorSelector")
+	case w.Served[Prometheuses]:
+		return missing(PartSelected, "NamespaceNotSelected", w.byNamespace())
+	default:
+		return condition(PartSelected, false, "Unknown", "the cluster has no Prometheus objects; whether something else reads ServiceMonitors is not known")
+	}
+}
+
+// byLabels says with which labels a Prometheus would read the ServiceMonitor.
+func (w *World) byLabels(p *Prometheus) string {
+	if p.Monitors == nil {
+		return fmt.Sprintf("Prometheus %s reads no ServiceMonitors; run: kubectl -n %s patch prometheus %s --type merge -p '{\"spec\":{\"serviceMonitorSelector\":{}}}'", p, p.Namespace, p.Name)
+	}
+	if len(p.Monitors.MatchExpressions) > 0 {
+		return fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s; set MONITORING_LABELS of the operator to labels that fit", p, metav1.FormatLabelSelector(p.Monitors))
+	}
+	wanted := merged(w.Labels, p.Monitors.MatchLabels)
+	return fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s; run: kubectl -n %s set env deployment/%s MONITORING_LABELS=%s",
+		p, metav1.FormatLabelSelector(p.Monitors), w.Installation.Namespace, w.Installation.Deployment, labels.Set(wanted))
+}
+
+// byNamespace says how the operator's namespace would be read.
+func (w *World) byNamespace() string {
+	namespace := w.Installation.Namespace
+	for i := range w.Prometheuses {
+		p := &w.Prometheuses[i]
+		if p.Namespaces == nil || len(p.Namespaces.MatchExpressions) > 0 || p.Monitors == nil {
+			continue
+		}
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(p.Namespaces.MatchLabels)) {
+			pairs = append(pairs, key+"="+p.Namespaces.MatchLabels[key])
+		}
+		if !w.OpenShift && len(pairs) > 0 {
+			return fmt.Sprintf("no Prometheus looks at namespace %s; Prometheus %s would if it were labelled; run: kubectl label namespace %s %s", namespace, p, namespace, strings.Join(pairs, " "))
+		}
+	}
+	return fmt.Sprintf("no Prometheus looks at namespace %s; let spec.serviceMonitorNamespaceSelector of one select it: kubectl get prometheus -A", namespace)
+}
+
+func (w *World) userWorkloadRuns() bool {
+	return slices.ContainsFunc(w.Prometheuses, func(p Prometheus) bool { return p.userWorkload() })
+}
+
+func (w *World) userWorkloadRemedy() string {
+	return fmt.Sprintf("the monitoring of user-defined projects is off; add the line \"enableUserWorkload: true\" to its configuration: oc -n %s edit configmap %s; or let the operator do it: oc -n %s set env deployment/%s ENABLE_USER_WORKLOAD_MONITORING=true",
+		MonitoringNamespace, UserWorkloadConfig, w.Installation.Namespace, w.Installation.Deployment)
+}
