@@ -138,7 +138,7 @@ test: devcluster packaging-tools $(BIN)/promtool ## Run unit and integration tes
 
 .PHONY: e2e
 e2e: devcluster ## Run the end-to-end tests with real containers on a real node (root; Debian's containerd)
-	E2E=required go test -tags e2e -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e/...
+	E2E=required go test -tags e2e -p 1 -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e/...
 
 .PHONY: demo
 demo: ## Watch a session run on a local Kubernetes (DEMO_ONCE=1 ends by itself)

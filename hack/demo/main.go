@@ -2,7 +2,7 @@
 // runs one session over a real repository and shows its phases as they happen, then what came of
 // it, then stops and restarts another. As root it uses a real node with real containers; otherwise nodes are simulated, and it says
 // so. DEMO_ONCE=1 ends it by itself; DEMO_NODE=simulated (or real) chooses the node;
-// DEMO_KUBECONFIG names a cluster to use instead.
+// DEMO_KUBECONFIG names a cluster to use instead; DEMO_PROMETHEUS=1 has Prometheus watch it.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ambient-code/agentic-operator/test/rig"
+	"github.com/ambient-code/agentic-operator/test/rig/monitoring"
 )
 
 const (
@@ -61,6 +62,9 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
+	if err := d.watch(ctx); err != nil {
+		return err
+	}
 	if err := d.session(ctx); err != nil {
 		return err
 	}
@@ -68,6 +72,9 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := d.control(ctx); err != nil {
+		return err
+	}
+	if err := d.figures(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("\nAll of it took %s.\n", time.Since(began).Round(time.Second))
@@ -83,6 +90,10 @@ func run(ctx context.Context) (err error) {
 type demo struct {
 	cluster *rig.Cluster
 	process *rig.Process
+	// Only where Prometheus was asked for.
+	stack      *monitoring.Stack
+	prometheus *monitoring.Prometheus
+	files      string
 }
 
 // install installs the operator: from its image on a real node, else as a program beside the
@@ -120,6 +131,9 @@ func (d *demo) install(ctx context.Context) error {
 }
 
 func (d *demo) stop() error {
+	if err := d.unwatch(); err != nil {
+		return err
+	}
 	if d.process == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -37,9 +38,14 @@ const (
 // given variables and, on a real node, the image made here; otherwise it gets no replicas, for
 // RunOperator to stand in.
 func (c *Cluster) Install(ctx context.Context, env map[string]string) error {
-	manifests, err := c.run(ctx, c.Kubectl(), "kustomize", filepath.Join(c.root, "config", "default"))
+	return c.InstallInto(ctx, OperatorNamespace, env)
+}
+
+// InstallInto is Install for another namespace.
+func (c *Cluster) InstallInto(ctx context.Context, namespace string, env map[string]string) error {
+	manifests, err := c.manifests(ctx, namespace)
 	if err != nil {
-		return fmt.Errorf("rendering the manifests: %w", err)
+		return err
 	}
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
 	for {
@@ -60,6 +66,23 @@ func (c *Cluster) Install(ctx context.Context, env map[string]string) error {
 		}
 	}
 	return c.established(ctx)
+}
+
+// manifests renders config/default with another namespace, as a person would.
+func (c *Cluster) manifests(ctx context.Context, namespace string) ([]byte, error) {
+	overlay := filepath.Join(c.bin, "install-"+namespace)
+	if err := os.MkdirAll(overlay, 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder of the overlay: %w", err)
+	}
+	content := fmt.Sprintf("namespace: %s\nresources:\n- ../../config/default\n", namespace)
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the overlay: %w", err)
+	}
+	manifests, err := c.run(ctx, c.Kubectl(), "kustomize", overlay)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the manifests: %w", err)
+	}
+	return manifests, nil
 }
 
 // adapt changes the operator's Deployment to what is to run here.
@@ -108,10 +131,13 @@ func (c *Cluster) established(ctx context.Context) error {
 }
 
 // Ready waits until the operator's Deployment is available.
-func (c *Cluster) Ready(ctx context.Context) error {
+func (c *Cluster) Ready(ctx context.Context) error { return c.ReadyIn(ctx, OperatorNamespace) }
+
+// ReadyIn is Ready for another namespace.
+func (c *Cluster) ReadyIn(ctx context.Context, namespace string) error {
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		d := &appsv1.Deployment{}
-		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: OperatorNamespace, Name: OperatorName}, d); err != nil {
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: OperatorName}, d); err != nil {
 			return false, err
 		}
 		return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == *d.Spec.Replicas &&

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,15 +19,12 @@ import (
 
 // Process is an operator that runs on this machine.
 type Process struct {
-	// Metrics is the address of its metrics, Health that of its health checks, Log the path of its log.
+	*Program
+	// Metrics is the address of its metrics, Health that of its health checks.
 	Metrics string
 	Health  string
-	Log     string
 
-	cmd        *exec.Cmd
 	kubeconfig string
-	ended      chan struct{}
-	err        error
 }
 
 // RunOperator builds the operator and runs it on this machine as its ServiceAccount, with the
@@ -46,69 +42,35 @@ func (c *Cluster) RunOperatorAs(ctx context.Context, who types.NamespacedName, l
 	if err := c.ServiceAccountKubeconfig(ctx, who, kubeconfig); err != nil {
 		return nil, err
 	}
-	ports, err := freeAddresses(2)
+	ports, err := FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Create(log)
-	if err != nil {
-		return nil, fmt.Errorf("opening the operator's log: %w", err)
-	}
 	args = append([]string{"--metrics-bind-address=" + ports[0], "--health-probe-bind-address=" + ports[1]}, args...)
-	// It ends with Stop, which lets it finish, or with us; not with a context, which would kill it.
 	cmd := exec.Command(filepath.Join(c.bin, "operator"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "NAMESPACE="+who.Namespace)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		cmd.Env = append(cmd.Env, name+"="+env[name])
 	}
-	cmd.Stdout, cmd.Stderr = file, file
-	p := &Process{Metrics: ports[0], Health: ports[1], Log: log, cmd: cmd, kubeconfig: kubeconfig, ended: make(chan struct{})}
-	return p, errors.Join(p.start(), file.Close())
-}
-
-// start runs the program in a thread that lives as long as it does: the kernel ends a child when
-// the thread that made it ends, so nothing is left when we are killed.
-func (p *Process) start() error {
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			p.err = p.cmd.Wait()
-		}
-		close(p.ended)
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("starting the operator: %w", err)
+	program, err := Start("the operator", log, cmd)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return &Process{Program: program, Metrics: ports[0], Health: ports[1], kubeconfig: kubeconfig}, nil
 }
-
-// Ended is closed when the operator has ended.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Pause stops the operator's process in the middle of whatever it does, until Resume.
-func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
 
 // Resume lets a paused operator go on.
-func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
 
 // Kill ends the operator without giving it time for anything.
 func (p *Process) Kill() error {
-	if err := p.signal(syscall.SIGKILL); err != nil {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-p.ended
-	return nil
-}
-
-func (p *Process) signal(sig syscall.Signal) error {
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		return fmt.Errorf("sending %s to the operator: %w", sig, err)
-	}
 	return nil
 }
 
@@ -130,26 +92,17 @@ func (p *Process) Memory() (int64, error) {
 // Stop ends the operator as Kubernetes would, and waits for it. It fails where the operator ended
 // badly, or before.
 func (p *Process) Stop() error {
-	select {
-	case <-p.ended:
-		return fmt.Errorf("the operator ended by itself: see its log %s", p.Log)
-	default:
+	if err := p.Program.Stop(); err != nil {
+		return err
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("ending the operator: %w", err)
-	}
-	<-p.ended
 	if err := os.Remove(p.kubeconfig); err != nil {
 		return fmt.Errorf("removing the operator's kubeconfig: %w", err)
-	}
-	if p.err != nil {
-		return fmt.Errorf("the operator ended badly: %w; see its log %s", p.err, p.Log)
 	}
 	return nil
 }
 
-// freeAddresses finds addresses of this machine on which nobody listens.
-func freeAddresses(n int) (addresses []string, err error) {
+// FreeAddresses finds addresses of this machine on which nobody listens.
+func FreeAddresses(n int) (addresses []string, err error) {
 	for range n {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -91,12 +91,11 @@ func (c *commands) checkBuilt(ctx context.Context, node string) error {
 	return err
 }
 
-func (c *commands) buildFor(ctx context.Context, node string) (binDir string, err error) {
+func (c *commands) buildAll(ctx context.Context, components []build.Component) (binDir string, err error) {
 	builder, err := build.New(ctx)
 	if err != nil {
 		return "", err
 	}
-	components := c.components(node)
 	missing, err := builder.Missing(components)
 	if err != nil {
 		return "", err

@@ -26,7 +26,7 @@ type upFlags struct {
 var ErrNotBuilt = errors.New("the programs of the cluster are not built: run `build` (minutes, once)")
 
 func (c *commands) build() *cobra.Command {
-	node := ""
+	node, monitoring := "", false
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build the cluster's programs, unless that was done before", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,7 +34,11 @@ func (c *commands) build() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			binDir, err := c.buildFor(cmd.Context(), kind)
+			components := c.components(kind)
+			if monitoring {
+				components = append(components, cluster.Monitoring()...)
+			}
+			binDir, err := c.buildAll(cmd.Context(), components)
 			if err != nil {
 				return err
 			}
@@ -42,6 +46,7 @@ func (c *commands) build() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&node, "node", "", nodeUsage)
+	cmd.Flags().BoolVar(&monitoring, "monitoring", false, "build prometheus-operator and Prometheus too, which run beside a cluster")
 	return cmd
 }
 
@@ -89,7 +94,7 @@ func (c *commands) runUp(ctx context.Context, flags upFlags) error {
 			return err
 		}
 	}
-	if options.BinDir, err = c.buildFor(ctx, options.Node); err != nil {
+	if options.BinDir, err = c.buildAll(ctx, c.components(options.Node)); err != nil {
 		return err
 	}
 	began := time.Now()

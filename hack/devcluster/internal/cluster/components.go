@@ -24,3 +24,29 @@ func ControlPlane() []build.Component {
 		Kubernetes("kubectl"),
 	}
 }
+
+// The versions of monitoring's programs, which they say of themselves; those of the go.mod files in
+// components/prometheus-operator and components/prometheus. (Prometheus 3.16 is v0.316 as a module.)
+const (
+	prometheusOperatorVersion = "0.85.0"
+	prometheusVersion         = "3.16.0"
+	versionLDFlag             = "-X github.com/prometheus/common/version.Version="
+)
+
+// Monitoring lists the programs of a monitoring stack. No cluster needs them: they run beside one.
+func Monitoring() []build.Component {
+	return []build.Component{
+		{
+			Name: "prometheus-operator", Module: "prometheus-operator",
+			Package: "github.com/prometheus-operator/prometheus-operator/cmd/operator",
+			LDFlags: versionLDFlag + prometheusOperatorVersion,
+		},
+		{
+			Name: "prometheus", Module: "prometheus",
+			Package: "github.com/prometheus/prometheus/cmd/prometheus",
+			LDFlags: versionLDFlag + prometheusVersion,
+			// Of the many ways to find targets only that of Kubernetes, which halves the build.
+			Tags: "remove_all_sd,enable_kubernetes_sd",
+		},
+	}
+}
