@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -152,16 +156,55 @@ func (o *seen) absent() []string {
 // their Job.
 func (r *AgenticSessionReconciler) removeRuns(ctx context.Context, o *seen) error {
 	var errs []error
+	remove := func(object client.Object) {
+		behind, err := r.behind(ctx, o, object)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case !behind:
+			errs = append(errs, r.applier().Remove(ctx, object))
+		}
+	}
 	for i := range o.jobs {
-		job := &o.jobs[i]
-		if ofThis(job, o.world.Session) && o.world.RemoveJob(job) {
-			errs = append(errs, r.applier().Remove(ctx, job))
+		if job := &o.jobs[i]; ofThis(job, o.world.Session) && o.world.RemoveJob(job) {
+			remove(job)
 		}
 	}
 	for i := range o.orphans {
-		errs = append(errs, r.applier().Remove(ctx, &o.orphans[i]))
+		remove(&o.orphans[i])
 	}
 	return errors.Join(errs...)
+}
+
+// behind says that what we know is older than the object: it belongs to a run that began after the
+// session as we know it, or its Job is not in the cache yet. So it may be for an operator that was
+// paused or has just taken over. The API server is asked only when something is to be removed that
+// looks like that; the event that we lack makes the next pass.
+func (r *AgenticSessionReconciler) behind(ctx context.Context, o *seen, object client.Object) (bool, error) {
+	s := o.world.Session
+	if run, err := strconv.ParseInt(object.GetLabels()[v1alpha1.LabelRun], 10, 64); err == nil && run > s.Status.Run {
+		now := &v1alpha1.AgenticSession{}
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s), now); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading the session before something of run %d is removed: %w", run, err)
+		}
+		if now.UID == s.UID && now.Status.Run >= run {
+			return true, nil
+		}
+	}
+	controller := metav1.GetControllerOf(object)
+	if controller == nil || controller.Kind != "Job" || o.hasJob(controller.UID) {
+		return false, nil
+	}
+	job := &batchv1.Job{}
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: controller.Name}, job); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking for the Job of pod %s: %w", object.GetName(), err)
+	}
+	return job.UID == controller.UID && job.DeletionTimestamp == nil, nil
+}
+
+// hasJob says that the cache has this Job.
+func (o *seen) hasJob(uid types.UID) bool {
+	return slices.ContainsFunc(o.jobs, func(job batchv1.Job) bool { return job.UID == uid })
 }
 
 // force removes pods that should have ended long ago: their node does not answer, and waiting for it

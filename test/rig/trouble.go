@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -42,7 +44,12 @@ func (c *Cluster) Compact(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the revision of etcd: %w", err)
 	}
-	return c.etcd(ctx, "compaction", map[string]any{"revision": strconv.FormatInt(revision, 10), "physical": true}, &struct{}{})
+	err = c.etcd(ctx, "compaction", map[string]any{"revision": strconv.FormatInt(revision, 10), "physical": true}, &struct{}{})
+	if err != nil && strings.Contains(err.Error(), "has been compacted") {
+		// Nothing was written since the API server had it compacted itself.
+		return nil
+	}
+	return err
 }
 
 // etcd calls a method of etcd's JSON interface.
@@ -75,7 +82,8 @@ func (c *Cluster) etcd(ctx context.Context, method string, body, answer any) (er
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("asking etcd for %s: it answers %s", method, response.Status)
+		reason, err := io.ReadAll(io.LimitReader(response.Body, 1000))
+		return errors.Join(fmt.Errorf("asking etcd for %s: it answers %s: %s", method, response.Status, reason), err)
 	}
 	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
 		return fmt.Errorf("reading the answer of etcd to %s: %w", method, err)
