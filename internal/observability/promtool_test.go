@@ -149,6 +149,8 @@ func (s *scenario) file(rules string) map[string]any {
 	}
 	return map[string]any{
 		"rule_files": []any{rules}, "evaluation_interval": interval, "fuzzy_compare": true,
+		// Unless told, promtool takes the groups in any order, and alerts see recorded series or the last.
+		"group_eval_order": []any{"agentic-operator.recordings", "agentic-operator.alerts"},
 		"tests": []any{map[string]any{
 			"name": s.name, "interval": interval, "input_series": input, "alert_rule_test": alerts, "promql_expr_test": queries,
 		}},

@@ -16,19 +16,20 @@ func sessionScenarios(t *testing.T) []scenario {
 		return alarm{map[string]string{"session_namespace": "team-a"}, value}
 	}
 	var all []scenario
-	for phase, limit := range map[string]int{"Pending": 30, "Creating": 15, "Stopping": 15} {
-		alert := "AgenticSessionsStuck" + phase
+	for i, phase := range []string{"Pending", "Creating", "Stopping"} {
+		alert, limit := "AgenticSessionsStuck"+phase, []int{30, 15, 15}[i]
 		all = append(all, scenario{
 			name: "a session stays " + phase,
-			// Another project's session goes on; a scrape is missed; at the 80th the leader changes.
+			// Another project's session goes on; the 76th scrape fails; at the 80th the leader changes.
 			samples: slices.Concat(well(t), []series{
-				oldest(t, "one", "team-a", phase, "0+30x59 _ 1830+30x19 stale"),
-				oldest(t, "two", "team-a", phase, "_x80 2400+30x100"),
+				oldest(t, "one", "team-a", phase, "0+30x75 stale 2310+30x3 stale"),
+				oldest(t, "two", "team-a", phase, "_x81 2430+30x100"),
 				oldest(t, "one", "team-b", phase, "0 30 60 0x77 stale"),
 			}),
 			checks: []at{
 				{time: fmt.Sprintf("%dm", limit+4)},
 				{fmt.Sprintf("%dm", limit+6), one(alert, team(fmt.Sprintf("%dm 0s", limit+6)))},
+				{"39m", one(alert, team("39m 0s"))},
 				{"42m", one(alert, team("42m 0s"))},
 				{"60m", one(alert, team("1h 0m 0s"))},
 			},
@@ -107,7 +108,7 @@ func startScenarios(t *testing.T) []scenario {
 	}, {
 		name:    "a handful of slow starts",
 		samples: slices.Concat(well(t), starts(t, "one", "0x400", "0x10 1x10 2x10 3x10 4x360")),
-		checks:  []at{{time: "12m"}, {time: "30m"}, {time: "90m"}},
+		checks:  []at{{time: "14m"}, {time: "19m30s"}, {time: "30m"}, {time: "90m"}},
 	}, {
 		name: "one start of fifty is slow, over a restart, missed scrapes and a change of leader",
 		samples: slices.Concat(well(t),
