@@ -118,7 +118,7 @@ func startScenarios(t *testing.T) []scenario {
 	}, {
 		name:    "the trouble is over, and the day a bad one",
 		samples: slices.Concat(well(t), starts(t, "one", "0x180 1+1x200", "0+1x380")),
-		checks:  []at{{"90m", both("100%", "100%")}, {"180m", one(slow, alarm{value: "50.14%"})}},
+		checks:  []at{{"90m", both("100%", "100%")}, {"180m", one(slow, alarm{value: "50%"})}},
 	}, {
 		name: "one start of five is slow, for a day", interval: "5m",
 		samples: slices.Concat(well(t), starts(t, "one", "0+4x400", "0+5x400")),
