@@ -14,7 +14,7 @@ var operatorAlerts = []Alert{{
 	// A target that vanishes takes its "up" with it; only absent sees both that and all of them down.
 	Expr:        `absent(up{$scope} == 1)`,
 	Summary:     "Nothing of the agentic operator answers its scrapes.",
-	Description: "No replica of the operator in namespace {{ $labels.namespace }} was scraped for 10 minutes. Either it is down, and sessions neither start nor stop, or only its monitoring is broken; every other alert about it is blind meanwhile.",
+	Description: "No replica of the operator in namespace $installation was scraped for 10 minutes. Either it is down, and sessions neither start nor stop, or only its monitoring is broken; every other alert about it is blind meanwhile.",
 }, {
 	Name: "AgenticOperatorReplicaNotScraped", Severity: Warning, For: "10m",
 	// An average over a window also sees the replica that answers now and then.
@@ -122,8 +122,8 @@ var startupAlerts = []Alert{{
 func burn(times float64, long, short string) string {
 	share := fmt.Sprintf("%.3g", times*(1-Objective))
 	return fmt.Sprintf(`(
-  %s{$scope} > %s
-  and on () %s{$scope} > %s
-  and on () sum(increase(ambient_session_startup_duration_seconds_count{$scope}[%s])) >= 20
+  max(%s{$scope}) > %s
+  and max(%s{$scope}) > %s
+  and sum(increase(ambient_session_startup_duration_seconds_count{$scope}[%s])) >= 20
 )`, slow(long), share, slow(short), share, long)
 }

@@ -53,7 +53,7 @@ func TestCase62EveryExpressionNamesWhatIsExported(t *testing.T) {
 
 func TestWhatIsNotExportedIsNoticed(t *testing.T) {
 	for _, expr := range []string{
-		`ambient_session_total{job="x"}`, `ambient_sessions{job="x",stage="Running"}`, `ambient_sessions{job="x",phase="Runing"}`,
+		`ambient_session_total{job="x"}`, `ambient_sessions{job="x",stage="Running"}`, `ambient_sessions{job="x",phase="Walking"}`,
 		`sum by (user) (ambient_sessions{job="x"})`, `sum(ambient_sessions)`,
 		`ambient_session_startup_duration_seconds_bucket{le=~"45(\\.0)?"}`, `ambient_sessions_bucket{le="1"}`,
 	} {

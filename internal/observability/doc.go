@@ -36,5 +36,5 @@ func scope(expr, namespace string) string {
 	if namespace != "" {
 		installation += `,namespace="` + namespace + `"`
 	}
-	return strings.NewReplacer("$scope", installation, "$job", job, "$lease", Lease).Replace(expr)
+	return strings.NewReplacer("$scope", installation, "$job", job, "$lease", Lease, "$installation", namespace).Replace(expr)
 }

@@ -116,7 +116,7 @@ func (a *alarm) expected(rule *monitoringv1.Rule) map[string]any {
 	maps.Copy(labels, a.labels)
 	for key, text := range rule.Annotations {
 		text = value.ReplaceAllLiteralString(text, a.value)
-		for name, word := range labels {
+		for name, word := range a.labels {
 			text = strings.ReplaceAll(text, "{{ $labels."+name+" }}", word)
 		}
 		notes[key] = text
@@ -148,7 +148,9 @@ func (s *scenario) file(rules string) map[string]any {
 			"exp_samples": []any{map[string]any{"labels": "{" + a.labels + "}", "value": a.value}}})
 	}
 	return map[string]any{
-		"rule_files": []any{rules}, "evaluation_interval": "30s", "fuzzy_compare": true,
+		"rule_files": []any{rules}, "evaluation_interval": interval, "fuzzy_compare": true,
+		// Unless told, promtool takes the groups in any order, and alerts see recorded series or the last.
+		"group_eval_order": []any{"agentic-operator.recordings", "agentic-operator.alerts"},
 		"tests": []any{map[string]any{
 			"name": s.name, "interval": interval, "input_series": input, "alert_rule_test": alerts, "promql_expr_test": queries,
 		}},

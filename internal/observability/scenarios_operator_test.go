@@ -56,8 +56,8 @@ func operatorScenarios(t *testing.T) []scenario {
 	}, {
 		name:    "a replica answers every third scrape",
 		samples: slices.Concat(replica(t, "one", "1x140", "1x140"), []series{of(t, "two", "up", "", "1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0")}),
-		// From 25m to 35m there are 20 samples (the window is open at its left), 6 of them good.
-		checks: []at{{"35m", one(unscraped, pod("two", "30%"))}},
+		// From 25m to 35m there are 20 samples (the window is open at its left), 7 of them good.
+		checks: []at{{"35m", one(unscraped, pod("two", "35%"))}},
 	}, {
 		name:    "an update replaces both replicas, one after the other",
 		samples: slices.Concat(replica(t, "one", "1x40 stale", "1x40 stale"), replica(t, "two", "1x44 0 stale", "0x40 1 1x2 stale"), replica(t, "three", "_x38 0 0 1x100", "_x40 0x4 1x96"), replica(t, "four", "_x42 0 0 1x100", "_x44 0x96")),
