@@ -11,7 +11,7 @@ import (
 // status. Ask for a stop or a restart with the annotation ambient-code.io/desired-phase.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Agentic Session",order=1
-// +operator-sdk:csv:customresourcedefinitions:resources={{Job,v1,""},{Pod,v1,""},{Service,v1,""},{Secret,v1,""},{PersistentVolumeClaim,v1,""},{ServiceAccount,v1,""},{Role,v1,""},{RoleBinding,v1,""},{NetworkPolicy,v1,""},{Event,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:resources={{Job,v1,""},{Pod,v1,""},{Service,v1,""},{Secret,v1,""},{PersistentVolumeClaim,v1,""},{ServiceAccount,v1,""},{Role,v1,""},{RoleBinding,v1,""},{NetworkPolicy,v1,""},{Event,v1,""},{EndpointSlice,v1,""}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=agenticsessions,singular=agenticsession,shortName=as,scope=Namespaced,categories={ambient,all}
