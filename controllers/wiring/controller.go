@@ -151,7 +151,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	r.mu.Lock()
 	r.installation, r.watches = installation, watching
 	r.mu.Unlock()
-	r.watchAlways(watching, installation)
+	r.watchAlways(watching, installation) //nolint:contextcheck // watches live as long as the controller
 	r.poke()
 	<-ctx.Done()
 	watching.end()
@@ -174,7 +174,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if watching == nil || !watching.synced() {
 		return ctrl.Result{}, nil // the end of the sync asks for a pass
 	}
-	world, alive := r.observe(watching, *installation)
+	world, alive := r.observe(watching, *installation) //nolint:contextcheck // watches outlive the pass that begins them
 	if !alive {
 		return ctrl.Result{}, r.leave(ctx, installation)
 	}

@@ -126,7 +126,7 @@ func (r *Reconciler) intact(world *monitoring.World, have, account *metav1.Parti
 	return owned &&
 		have.Labels[monitoring.LabelManagedBy] == monitoring.ManagedBy &&
 		have.Annotations[annotationTokenAccount] == string(account.UID) &&
-		entry != nil && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:`+monitoring.TokenKey+`"`)
+		entry != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+monitoring.TokenKey+`"`)
 }
 
 // moment reads a time from an annotation; what cannot be read is long ago.

@@ -67,8 +67,8 @@ func TestCase65WhatIsRefused(t *testing.T) {
 // TestCase65OnlyOursIsUndone: what somebody has changed since is theirs.
 func TestCase65OnlyOursIsUndone(t *testing.T) {
 	for text, want := range map[string]string{
-		"enableUserWorkload: false\nb: 1\n":        "enableUserWorkload: false\nb: 1\n",
-		"b: 1\n":                                   "b: 1\n",
+		"enableUserWorkload: false\nb: 1\n": "enableUserWorkload: false\nb: 1\n",
+		"b: 1\n":                            "b: 1\n",
 		"new: 1\nenableUserWorkload: true\nb: 2\n": "new: 1\nb: 2\n",
 	} {
 		if got, err := UndoUserWorkload(text, WasAbsent); err != nil || got != want {

@@ -50,7 +50,7 @@ var Rules = []Rule{
 	{"name-taken", creating, []Fact{NameTaken}, v1alpha1.PhaseFailed, v1alpha1.ReasonNameCollision, explainObstacle},
 	{"runner-unstartable", creating, []Fact{RunnerUnstartable}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerUnstartable, explainObstacle},
 	{"started", creating, []Fact{RunnerReady}, v1alpha1.PhaseRunning, v1alpha1.ReasonRunnerStarted, says("the runner is up")},
-	{"runner-lost", starting, []Fact{RunnerLost}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerLost, says("the Job of the run was removed or interrupted before its outcome was known; its work is not run again by itself: start the session again if it should be")},
+	{"runner-lost", starting, []Fact{RunnerLost}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerLost, explainLoss},
 	{"start-timeout", creating, []Fact{StartDeadlinePassed}, v1alpha1.PhaseFailed, v1alpha1.ReasonStartTimeout, explainStartTimeout},
 	{"idle", running, []Fact{Idle}, v1alpha1.PhaseStopping, v1alpha1.ReasonInactivityTimeout, explainIdle},
 	{"stopped", stopping, []Fact{RunnerGone}, v1alpha1.PhaseStopped, v1alpha1.ReasonStoppedByUser, explainStopped},
@@ -99,6 +99,18 @@ func holdsAll(w *World, facts []Fact) bool {
 
 func says(message string) func(*World) (string, string) {
 	return func(*World) (string, string) { return "", message }
+}
+
+// explainLoss says what became of the Job of a run.
+func explainLoss(w *World) (string, string) {
+	what := "the Job of the run was removed"
+	switch {
+	case w.replaced():
+		what = "another Job took the place of the Job of the run"
+	case w.Job != nil:
+		what = "the Job of the run was interrupted, so that its pod was taken from it,"
+	}
+	return "", what + " before its outcome was known; its work is not run again by itself: start the session again if it should be"
 }
 
 func explainOutcome(w *World) (string, string) {

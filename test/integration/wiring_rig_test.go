@@ -43,7 +43,6 @@ type wiringRig struct {
 	changed    chan event.GenericEvent
 	clock      clock.WithDelayedExecution
 	stop       func() error
-	since      int
 	began      time.Time
 }
 
