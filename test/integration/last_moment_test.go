@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -61,7 +62,7 @@ func TestCase18ActivityAtTheLastMoment(t *testing.T) {
 // lost, does not hold up a stop for ever, and the session says what was done.
 func TestAStopIsBounded(t *testing.T) {
 	clock := &aheadClock{}
-	run, _ := withClock(t, clock)
+	run, r := withClock(t, clock)
 	p := newProject(t, run)
 	s := p.session("deaf", "ignore-sigterm\nhang", timeout(0), func(s *v1alpha1.AgenticSession) { s.Spec.InactivityTimeout = ptr(int64(0)) })
 	s.reaches(running)
@@ -99,4 +100,10 @@ func TestAStopIsBounded(t *testing.T) {
 		t.Errorf("the session does not say that its pod was removed by force: %q", told)
 	}
 	s.expectHistory(pending, creating, running, stopping, stopped)
+
+	// A session that is gone when its turn comes is no error.
+	p.remove(s)
+	if result, err := r.Reconcile(p.ctx, ctrl.Request{NamespacedName: p.key(s.name)}); err != nil || result != (ctrl.Result{}) {
+		t.Errorf("of a session that is gone it is said: %+v, %v", result, err)
+	}
 }
