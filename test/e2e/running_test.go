@@ -5,11 +5,14 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +26,10 @@ type state struct {
 		Name   string `json:"name"`
 		Commit string `json:"commit"`
 	} `json:"repos"`
+	Workflow *struct {
+		GitURL string `json:"gitUrl"`
+		Branch string `json:"branch"`
+	} `json:"workflow"`
 	TokenSHA256 string `json:"tokenSHA256"`
 }
 
@@ -158,4 +165,64 @@ func TestStopOfDeafRunner(t *testing.T) {
 	ask(t, ns, "deaf", v1alpha1.DesiredStopped)
 	told.reaches(t, v1alpha1.PhaseStopped, long)
 	told.went(t, v1alpha1.PhasePending, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhaseStopping, v1alpha1.PhaseStopped)
+}
+
+// A workflow that is chosen while a session runs reaches its runner, and the status says so.
+func TestWorkflowChosenWhileRunning(t *testing.T) {
+	t.Parallel()
+	ns := project(t)
+	if err := cluster.GitServer(t.Context(), ns, "flows"); err != nil {
+		t.Fatal(err)
+	}
+	told := session(t, ns, "guided", "hang", nil)
+	told.reaches(t, v1alpha1.PhaseRunning, long)
+	if flow := runnerState(t, ns, "guided").Workflow; flow != nil {
+		t.Errorf("the runner begins with the workflow %+v", flow)
+	}
+	target := &v1alpha1.AgenticSession{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "guided"}}
+	patch := fmt.Sprintf(`{"spec":{"activeWorkflow":{"gitUrl":%q}}}`, rig.RepositoryURL(ns, "flows"))
+	if err := cluster.Client.Patch(t.Context(), target, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	s := told.until(t, soon, "with a workflow", func(s *v1alpha1.AgenticSession) bool {
+		return s.Status.ReconciledWorkflow != nil && s.Status.ReconciledWorkflow.Status == "Active"
+	})
+	if status, _, message := condition(t, s, v1alpha1.ConditionWorkflowReconciled); status != "True" || s.Status.ReconciledWorkflow.Branch != "main" {
+		t.Errorf("condition WorkflowReconciled is %s (%s), the workflow %+v", status, message, s.Status.ReconciledWorkflow)
+	}
+	if flow := runnerState(t, ns, "guided").Workflow; flow == nil || flow.GitURL != rig.RepositoryURL(ns, "flows") || flow.Branch != "main" {
+		t.Errorf("the runner has the workflow %+v", flow)
+	}
+}
+
+// The network policy of a project selects its runners, as they are on the node, and opens the port on
+// which they serve to the operator's namespace.
+func TestNetworkPolicy(t *testing.T) {
+	t.Parallel()
+	ns := project(t)
+	told := session(t, ns, "guarded", "hang", nil)
+	told.reaches(t, v1alpha1.PhaseRunning, long)
+	policy := &networkingv1.NetworkPolicy{}
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "runner-allow-backend-only"}, policy); err != nil {
+		t.Fatal(err)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := pods(t, ns, "guarded")[0]
+	if !selector.Matches(labels.Set(pod.Labels)) || selector.Empty() {
+		t.Errorf("%s does not select the runner with %v alone", selector, pod.Labels)
+	}
+	rules := policy.Spec.Ingress
+	if len(rules) != 1 || len(rules[0].From) != 1 || len(rules[0].Ports) == 0 {
+		t.Fatalf("the policy lets in %+v", rules)
+	}
+	if from := rules[0].From[0].NamespaceSelector; from == nil || from.MatchLabels[corev1.LabelMetadataName] != rig.OperatorNamespace {
+		t.Errorf("it lets in %+v", rules[0].From)
+	}
+	port := pod.Spec.Containers[0].Ports[0].ContainerPort
+	if !slices.ContainsFunc(rules[0].Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntVal == port }) {
+		t.Errorf("the runner serves on %d, open are %+v", port, rules[0].Ports)
+	}
 }
