@@ -30,9 +30,9 @@ import (
 type UpgradeReconciler struct {
 	// Sessions lists sessions, from the cache or under --legacy-watch from the API server.
 	Sessions client.Reader
-	// Direct reads and writes the OperatorCondition. The manager's client would watch what it writes,
-	// and only this one object may be read.
-	Direct client.Client
+	// Live reads the OperatorCondition: nobody may list or watch any.
+	Live   client.Reader
+	Writer client.Writer
 	Config *config.Config
 	Clock  clock.PassiveClock
 
@@ -59,11 +59,7 @@ func (r *UpgradeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.Sessions = from.client
-	r.Direct, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
-	if err != nil {
-		return fmt.Errorf("making a client for the OperatorCondition: %w", err)
-	}
+	r.Sessions, r.Live, r.Writer = from.client, from.live, mgr.GetClient()
 	key := r.key()
 	// A hold that another leader has left behind is seen to at once.
 	atOnce := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -118,7 +114,7 @@ func (r *UpgradeReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 // heeding a condition that it has once seen and that is then left out.
 func (r *UpgradeReconciler) tell(ctx context.Context, work upgrade.Work, now time.Time) error {
 	stored := &operatorsv2.OperatorCondition{}
-	err := r.Direct.Get(ctx, r.key(), stored)
+	err := r.Live.Get(ctx, r.key(), stored)
 	switch {
 	case meta.IsNoMatchError(err):
 		r.absent = true
@@ -138,7 +134,8 @@ func (r *UpgradeReconciler) tell(ctx context.Context, work upgrade.Work, now tim
 		// Storing it makes the next generation, of which it then speaks.
 		is.ObservedGeneration = stored.Generation + 1
 		meta.SetStatusCondition(&changed.Spec.Conditions, *is)
-		if err := r.Direct.Patch(ctx, changed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
+		patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
+		if err := r.Writer.Patch(ctx, changed, patch, client.DisableReadYourWritesConsistency); err != nil {
 			return fmt.Errorf("telling OLM in OperatorCondition %s whether it may upgrade: %w", r.key(), err)
 		}
 		log.FromContext(ctx).Info("Told OLM whether it may upgrade", "upgradeable", is.Status, "reason", is.Reason, "message", is.Message)

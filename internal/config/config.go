@@ -65,6 +65,10 @@ type Config struct {
 	MonitoringLabels map[string]string
 	// EnableUserWorkload lets the operator switch on OpenShift's monitoring of user-defined projects.
 	EnableUserWorkload bool
+	// RunnersAnywhere keeps runners from going only where the operator goes.
+	RunnersAnywhere bool
+	// Placement is where runners go; taken from the operator's own pod, not set here.
+	Placement workload.Placement
 	// OperatorCondition is the object in which OLM is told whether it may upgrade; empty without OLM.
 	OperatorCondition string
 	// UpgradeHoldLimit is how long an upgrade is held at most; 0 holds none.

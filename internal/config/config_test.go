@@ -89,6 +89,7 @@ func TestEverySettingTakesEffect(t *testing.T) {
 		"NO_PROXY=.svc":                           func(c *config.Config) { c.Proxy = []corev1.EnvVar{{Name: "NO_PROXY", Value: ".svc"}} },
 		"SESSION_START_DEADLINE=60":               func(c *config.Config) { c.StartDeadline = time.Minute },
 		"FINISHED_JOB_TTL=5":                      func(c *config.Config) { c.FinishedJobTTL = 5 * time.Second },
+		"RUNNER_PLACEMENT=any":                    func(c *config.Config) { c.RunnersAnywhere = true },
 		"OPERATOR_CONDITION_NAME=v1":              func(c *config.Config) { c.OperatorCondition = "v1" },
 		"UPGRADE_HOLD_LIMIT=0":                    func(c *config.Config) { c.UpgradeHoldLimit = 0 },
 		"RUNNER_TOKEN_LIFETIME=600":               func(c *config.Config) { c.TokenLifetime = 10 * time.Minute },
@@ -125,6 +126,7 @@ func TestTheVariableWinsOverTheFlag(t *testing.T) {
 
 func TestAllProblemsAreToldAtOnceWithTheirRemedy(t *testing.T) {
 	bad := map[string]string{
+		"RUNNER_PLACEMENT=here":          "must be operator or any",
 		"WATCH_NAMESPACE=a b":            `"a b" is none`,
 		"MAX_CONCURRENT_RECONCILES=many": "must be a whole number",
 		"DEV_MODE=maybe":                 "must be true or false",

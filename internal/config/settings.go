@@ -130,6 +130,8 @@ var Settings = []Setting{
 		set: setMonitoringLabels},
 	{Env: "ENABLE_USER_WORKLOAD_MONITORING", Default: "false", Meaning: "lets the operator switch on OpenShift's monitoring of user-defined projects for the cluster",
 		set: func(c *Config, v string) (err error) { c.EnableUserWorkload, err = boolean(v); return err }},
+	{Env: "RUNNER_PLACEMENT", Default: "operator", Meaning: "operator puts runners where the node selector and tolerations of the operator's own pod (POD_NAME) say, any on any node. Keys that begin with node-role.kubernetes.io/, node.kubernetes.io/, kubernetes.io/arch and kubernetes.io/os are for the operator alone",
+		set: setPlacement},
 	{Env: "OPERATOR_CONDITION_NAME", Meaning: "the object in which OLM is told to hold upgrades while sessions are being started or stopped; set by OLM",
 		set: func(c *Config, v string) error { c.OperatorCondition = v; return nil }},
 	{Env: "UPGRADE_HOLD_LIMIT", Default: "600", Meaning: "seconds for which an upgrade is held at most, and for which none is held afterwards; 0 holds none",
@@ -229,6 +231,14 @@ func setEndpoint(c *Config, v string) error {
 		return errors.New("must be the URL of an S3 server, such as http://minio.example.svc:9000")
 	}
 	c.S3Endpoint = v
+	return nil
+}
+
+func setPlacement(c *Config, v string) error {
+	if v != "operator" && v != "any" {
+		return errors.New("must be operator or any")
+	}
+	c.RunnersAnywhere = v == "any"
 	return nil
 }
 

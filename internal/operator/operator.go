@@ -112,6 +112,9 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 			return err
 		}
 	}
+	if err := placeRunners(ctx, mgr, settings); err != nil {
+		return err
+	}
 	sessions := &controllers.AgenticSessionReconciler{
 		Config:  settings,
 		Metrics: set,
