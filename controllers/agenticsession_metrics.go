@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/apply"
+	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/metrics"
 	"github.com/ambient-code/agentic-operator/internal/session"
 )
@@ -55,6 +57,11 @@ func (r *AgenticSessionReconciler) showSessions(ctx context.Context, mgr ctrl.Ma
 	if !r.Indexed {
 		return nil
 	}
+	if len(r.Config.TargetNamespaces) > 0 {
+		// There is a cache for each namespace, and none that has a store of all.
+		r.Metrics.CountSessions(inCache(r.Client, r.Config), r.Clock.Now)
+		return nil
+	}
 	informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.AgenticSession{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("reaching the cached sessions: %w", err)
@@ -72,6 +79,22 @@ func inStore(store toolscache.Store) iter.Seq[*v1alpha1.AgenticSession] {
 	return func(yield func(*v1alpha1.AgenticSession) bool) {
 		for _, object := range store.List() {
 			if s, ok := object.(*v1alpha1.AgenticSession); ok && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// inCache yields the sessions of the namespaces that are to be served, without copying what is in
+// them. Before the caches are filled there are none.
+func inCache(from client.Reader, settings *config.Config) iter.Seq[*v1alpha1.AgenticSession] {
+	return func(yield func(*v1alpha1.AgenticSession) bool) {
+		sessions, err := listSessions(context.Background(), from, settings, metav1.NamespaceAll)
+		if err != nil {
+			return
+		}
+		for i := range sessions {
+			if !yield(&sessions[i]) {
 				return
 			}
 		}

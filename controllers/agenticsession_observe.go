@@ -96,6 +96,7 @@ func (r *AgenticSessionReconciler) observeProject(ctx context.Context, o *seen) 
 		Vertex:           r.Config.Vertex,
 		Tracing:          r.Config.Tracing,
 		Proxy:            r.Config.Proxy,
+		Placement:        r.Config.Placement,
 	}}
 	return nil
 }

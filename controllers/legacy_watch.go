@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // errWatchEnded says that a watch ended without an error of its own.
@@ -31,6 +32,20 @@ type plainWatch struct {
 	client client.WithWatch
 	kind   watched
 	wakes  mapping
+	// namespace limits the watch; empty is all.
+	namespace string
+}
+
+// plainWatches watches a kind in each of its namespaces.
+func plainWatches(from client.WithWatch, kind watched, wakes mapping) []source.Source {
+	if kind.in == nil {
+		return []source.Source{&plainWatch{client: from, kind: kind, wakes: wakes}}
+	}
+	var all []source.Source
+	for _, namespace := range kind.in {
+		all = append(all, &plainWatch{client: from, kind: kind, wakes: wakes, namespace: namespace})
+	}
+	return all
 }
 
 // Start begins to watch and returns. The watch ends with the context.
@@ -132,5 +147,5 @@ func (p *plainWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 }
 
 func (p *plainWatch) options(raw *metav1.ListOptions) *client.ListOptions {
-	return &client.ListOptions{Namespace: p.kind.namespace, LabelSelector: p.kind.labels, FieldSelector: p.kind.fields, Raw: raw}
+	return &client.ListOptions{Namespace: p.namespace, LabelSelector: p.kind.labels, FieldSelector: p.kind.fields, Raw: raw}
 }

@@ -36,7 +36,7 @@ type NamespaceReconciler struct {
 
 // SetupWithManager adds the controller of namespaces to the manager.
 func (r *NamespaceReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	from, err := readingFrom(mgr, r.Config.LegacyWatch)
+	from, err := readingFrom(mgr, r.Config)
 	if err != nil {
 		return err
 	}

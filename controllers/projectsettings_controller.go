@@ -55,17 +55,17 @@ type ProjectSettingsReconciler struct {
 
 // SetupWithManager adds the controller of projects to the manager.
 func (r *ProjectSettingsReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	from, err := readingFrom(mgr, r.Config.LegacyWatch)
+	from, err := readingFrom(mgr, r.Config)
 	if err != nil {
 		return err
 	}
 	r.Client, r.Live = from.client, from.live
 	sources := from.sources(watches(&AgenticSessionReconciler{}, r, &SharedSecretReconciler{}), func(w watched) mapping { return w.projects })
-	var registry source.Source
+	var registry []source.Source
 	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
 		return err
 	}
-	return control(mgr, "projectsettings", r.Config, append(sources, registry), r)
+	return control(mgr, "projectsettings", r.Config, append(sources, registry...), r)
 }
 
 // inNamespace wakes the settings of a namespace that is managed now, or no longer.

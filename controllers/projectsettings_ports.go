@@ -37,13 +37,15 @@ func (r *ProjectSettingsReconciler) runnerPorts(ctx context.Context, namespace s
 
 // byRegistry wakes the settings of every project, as runner types may serve on other ports now.
 func (r *ProjectSettingsReconciler) byRegistry(ctx context.Context, _ client.Object) []reconcile.Request {
-	all := &v1alpha1.ProjectSettingsList{}
-	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
 	var requests []reconcile.Request
-	for i := range all.Items {
-		requests = append(requests, request(all.Items[i].Namespace, all.Items[i].Name)...)
+	for _, namespace := range r.Config.Scope() {
+		all := &v1alpha1.ProjectSettingsList{}
+		if err := r.Client.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil
+		}
+		for i := range all.Items {
+			requests = append(requests, request(all.Items[i].Namespace, all.Items[i].Name)...)
+		}
 	}
 	return requests
 }

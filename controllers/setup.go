@@ -32,7 +32,7 @@ const (
 // SetupWithManager adds the controller of sessions to the manager, with the event source that the
 // configuration asks for.
 func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	from, err := readingFrom(mgr, r.Config.LegacyWatch)
+	from, err := readingFrom(mgr, r.Config)
 	if err != nil {
 		return err
 	}
@@ -43,14 +43,14 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 		}
 	}
 	sources := from.sources(watches(r, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}), func(w watched) mapping { return w.sessions })
-	var registry source.Source
+	var registry []source.Source
 	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
 		return err
 	}
 	if err := r.showSessions(ctx, mgr); err != nil {
 		return err
 	}
-	return control(mgr, "agenticsession", r.Config, append(sources, registry), r)
+	return control(mgr, "agenticsession", r.Config, append(sources, registry...), r)
 }
 
 // control adds a controller to the manager. All controllers retry and wait alike.
@@ -84,38 +84,40 @@ type reading struct {
 	// live reads from the API server.
 	live client.Reader
 	// cached says that client reads from caches.
-	cached bool
-	source func(watched, mapping) source.Source
+	cached   bool
+	settings *config.Config
+	source   func(watched, mapping) []source.Source
 }
 
-func readingFrom(mgr ctrl.Manager, legacyWatch bool) (*reading, error) {
-	if !legacyWatch {
-		return &reading{client: mgr.GetClient(), live: mgr.GetAPIReader(), cached: true, source: func(w watched, wakes mapping) source.Source {
-			return source.Kind(mgr.GetCache(), w.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes)))
+func readingFrom(mgr ctrl.Manager, settings *config.Config) (*reading, error) {
+	if !settings.LegacyWatch {
+		return &reading{client: mgr.GetClient(), live: mgr.GetAPIReader(), cached: true, settings: settings, source: func(w watched, wakes mapping) []source.Source {
+			return []source.Source{source.Kind(mgr.GetCache(), w.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes)))}
 		}}, nil
 	}
 	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client without caches: %w", err)
 	}
-	return &reading{client: direct, live: direct, source: func(w watched, wakes mapping) source.Source {
-		return &plainWatch{client: direct, kind: w, wakes: wakes}
+	return &reading{client: direct, live: direct, settings: settings, source: func(w watched, wakes mapping) []source.Source {
+		return plainWatches(direct, scoped(w, settings), wakes)
 	}}, nil
 }
 
-// sources picks from the table of all kinds those that concern a controller.
+// sources picks from the table of all kinds those that concern a controller. It is woken for what is
+// to be served alone.
 func (from *reading) sources(table []watched, column func(watched) mapping) []source.Source {
 	var sources []source.Source
 	for _, w := range table {
 		if wakes := column(w); wakes != nil {
-			sources = append(sources, from.source(w, wakes))
+			sources = append(sources, from.source(w, served(from.settings, wakes))...)
 		}
 	}
 	return sources
 }
 
 // apart reads and watches one kind in one namespace, beside what the table selects of that kind.
-func (from *reading) apart(mgr ctrl.Manager, kind watched, wakes mapping) (client.Reader, source.Source, error) {
+func (from *reading) apart(mgr ctrl.Manager, kind watched, wakes mapping) (client.Reader, []source.Source, error) {
 	if !from.cached {
 		return from.live, from.source(kind, wakes), nil
 	}
@@ -123,7 +125,8 @@ func (from *reading) apart(mgr ctrl.Manager, kind watched, wakes mapping) (clien
 		HTTPClient:                  mgr.GetHTTPClient(),
 		Scheme:                      mgr.GetScheme(),
 		Mapper:                      mgr.GetRESTMapper(),
-		DefaultNamespaces:           map[string]cache.Config{kind.namespace: {FieldSelector: kind.fields}},
+		DefaultNamespaces:           kind.configs(),
+		DefaultFieldSelector:        kind.fields,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: true,
 	})
@@ -133,7 +136,7 @@ func (from *reading) apart(mgr ctrl.Manager, kind watched, wakes mapping) (clien
 	if err := mgr.Add(beside{made}); err != nil {
 		return nil, nil, fmt.Errorf("adding a cache of one namespace: %w", err)
 	}
-	return made, source.Kind(made, kind.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes))), nil
+	return made, []source.Source{source.Kind(made, kind.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes)))}, nil
 }
 
 // beside is a cache that is started and filled together with the manager's own, on every replica:

@@ -46,7 +46,7 @@ type SharedSecretReconciler struct {
 
 // SetupWithManager adds the controller of shared Secrets to the manager.
 func (r *SharedSecretReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	from, err := readingFrom(mgr, r.Config.LegacyWatch)
+	from, err := readingFrom(mgr, r.Config)
 	if err != nil {
 		return err
 	}

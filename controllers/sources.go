@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/config"
 	"github.com/ambient-code/agentic-operator/internal/project"
 	"github.com/ambient-code/agentic-operator/internal/runtimes"
 	"github.com/ambient-code/agentic-operator/internal/workload"
@@ -40,8 +41,11 @@ type watched struct {
 	// labels and fields select what is ours to see; nil selects all.
 	labels labels.Selector
 	fields fields.Selector
-	// namespace limits the watch; empty is all namespaces.
-	namespace string
+	// in limits the watch to namespaces; nil is all. What is clusterWide is in none.
+	in          []string
+	clusterWide bool
+	// shared says that the operator's own namespace is looked at in any case.
+	shared bool
 	// strip drops what is never read, to keep caches small.
 	strip func(any) (any, error)
 	// sessions, projects, namespaces and copies (of shared Secrets) are what changes of the kind
@@ -74,9 +78,9 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler, c *Share
 		{object: &rbacv1.RoleBinding{}, list: &rbacv1.RoleBindingList{}, labels: ours, sessions: byLabel, projects: ofProject},
 		{object: &corev1.LimitRange{}, list: &corev1.LimitRangeList{}, labels: ours, projects: ofProject},
 		{object: &networkingv1.NetworkPolicy{}, list: &networkingv1.NetworkPolicyList{}, labels: ours, projects: ofProject},
-		{object: partial("v1", "Secret"), list: partialList("v1", "SecretList"), strip: stripMetadata, sessions: r.bySecret, copies: c.bySecret},
+		{object: partial("v1", "Secret"), list: partialList("v1", "SecretList"), shared: true, strip: stripMetadata, sessions: r.bySecret, copies: c.bySecret},
 		{object: partial("v1", "ConfigMap"), list: partialList("v1", "ConfigMapList"), fields: trustedCA, strip: stripMetadata, sessions: nobody},
-		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), labels: managed, strip: stripMetadata, sessions: r.byNamespace, projects: p.inNamespace, namespaces: itself, copies: c.byNamespace},
+		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), clusterWide: true, labels: managed, strip: stripMetadata, sessions: r.byNamespace, projects: p.inNamespace, namespaces: itself, copies: c.byNamespace},
 		{object: &corev1.Event{}, list: &corev1.EventList{}, fields: refused, strip: stripEvent, sessions: byEvent},
 		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject, projects: itself, namespaces: itsNamespace, copies: c.byProject},
 	}
@@ -86,21 +90,22 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler, c *Share
 // name in all namespaces, and selectors know no "or": so this one has a cache of its own.
 func registryWatch(namespace string) watched {
 	return watched{
-		object: &corev1.ConfigMap{}, list: &corev1.ConfigMapList{}, namespace: namespace,
+		object: &corev1.ConfigMap{}, list: &corev1.ConfigMapList{}, in: []string{namespace},
 		fields: fields.OneTermEqualSelector("metadata.name", runtimes.RegistryConfigMap),
 	}
 }
 
-// CacheOptions configures the manager's cache: only what is ours, without what is never read, and
-// no cache that nobody asked for.
-func CacheOptions() cache.Options {
+// CacheOptions configures the manager's cache: only what is ours, in the namespaces that are to be
+// served, without what is never read, and no cache that nobody asked for.
+func CacheOptions(settings *config.Config) cache.Options {
 	options := cache.Options{
 		ByObject:                    map[client.Object]cache.ByObject{},
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: true,
 	}
 	for _, w := range watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}) {
-		by := cache.ByObject{Label: w.labels, Field: w.fields, Transform: cache.TransformStripManagedFields()}
+		w = scoped(w, settings)
+		by := cache.ByObject{Namespaces: w.configs(), Label: w.labels, Field: w.fields, Transform: cache.TransformStripManagedFields()}
 		if w.strip != nil {
 			by.Transform = w.strip
 		}
@@ -210,13 +215,13 @@ func (r *AgenticSessionReconciler) byProject(ctx context.Context, object client.
 }
 
 func (r *AgenticSessionReconciler) inNamespace(ctx context.Context, namespace string, wanted func(*v1alpha1.AgenticSession) bool) []reconcile.Request {
-	sessions := &v1alpha1.AgenticSessionList{}
-	if err := r.Client.List(ctx, sessions, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	sessions, err := listSessions(ctx, r.Client, r.Config, namespace)
+	if err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
-	for i := range sessions.Items {
-		if s := &sessions.Items[i]; wanted(s) {
+	for i := range sessions {
+		if s := &sessions[i]; wanted(s) {
 			requests = append(requests, request(s.Namespace, s.Name)...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,9 @@ type Config struct {
 	// DevMode makes logs readable for people instead of for programs.
 	DevMode bool
 	// Namespace is the operator's own.
-	Namespace        string
+	Namespace string
+	// TargetNamespaces are those to which the operator is limited, in order; none is all.
+	TargetNamespaces []string
 	BackendNamespace string
 	RunnerImage      string
 	// StateSyncImage fills workspaces and copies them to S3, for runner types that name no image.
@@ -62,6 +65,28 @@ type Config struct {
 	MonitoringLabels map[string]string
 	// EnableUserWorkload lets the operator switch on OpenShift's monitoring of user-defined projects.
 	EnableUserWorkload bool
+	// RunnersAnywhere keeps runners from going only where the operator goes.
+	RunnersAnywhere bool
+	// Placement is where runners go; taken from the operator's own pod, not set here.
+	Placement workload.Placement
+	// OperatorCondition is the object in which OLM is told whether it may upgrade; empty without OLM.
+	OperatorCondition string
+	// UpgradeHoldLimit is how long an upgrade is held at most; 0 holds none.
+	UpgradeHoldLimit time.Duration
+}
+
+// Serves says that the operator may serve a namespace, if it is managed.
+func (c *Config) Serves(namespace string) bool {
+	return len(c.TargetNamespaces) == 0 || slices.Contains(c.TargetNamespaces, namespace)
+}
+
+// Scope lists the namespaces to look at: those to which the operator is limited, else one empty name
+// for all.
+func (c *Config) Scope() []string {
+	if len(c.TargetNamespaces) == 0 {
+		return []string{corev1.NamespaceAll}
+	}
+	return c.TargetNamespaces
 }
 
 // SharedSecrets names the Secrets of the operator's namespace that every project is to have.

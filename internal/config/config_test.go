@@ -50,6 +50,7 @@ func TestDefaultsAreTheContracts(t *testing.T) {
 		StartDeadline:           10 * time.Minute,
 		FinishedJobTTL:          24 * time.Hour,
 		TokenLifetime:           24 * time.Hour,
+		UpgradeHoldLimit:        10 * time.Minute,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the defaults are\n%+v, want\n%+v", got, want)
@@ -70,6 +71,7 @@ func TestEverySettingTakesEffect(t *testing.T) {
 		"--legacy-watch":                          func(c *config.Config) { c.LegacyWatch = true },
 		"DEV_MODE=true":                           func(c *config.Config) { c.DevMode = true },
 		"NAMESPACE=ambient":                       func(c *config.Config) { c.Namespace, c.BackendNamespace = "ambient", "ambient" },
+		"WATCH_NAMESPACE= b,a,,b":                 func(c *config.Config) { c.TargetNamespaces = []string{"a", "b"} },
 		"BACKEND_NAMESPACE=backend":               func(c *config.Config) { c.BackendNamespace = "backend" },
 		"AMBIENT_CODE_RUNNER_IMAGE=example.com/r": func(c *config.Config) { c.RunnerImage = "example.com/r" },
 		"IMAGE_PULL_POLICY=Always":                func(c *config.Config) { c.ImagePullPolicy = corev1.PullAlways },
@@ -87,6 +89,9 @@ func TestEverySettingTakesEffect(t *testing.T) {
 		"NO_PROXY=.svc":                           func(c *config.Config) { c.Proxy = []corev1.EnvVar{{Name: "NO_PROXY", Value: ".svc"}} },
 		"SESSION_START_DEADLINE=60":               func(c *config.Config) { c.StartDeadline = time.Minute },
 		"FINISHED_JOB_TTL=5":                      func(c *config.Config) { c.FinishedJobTTL = 5 * time.Second },
+		"RUNNER_PLACEMENT=any":                    func(c *config.Config) { c.RunnersAnywhere = true },
+		"OPERATOR_CONDITION_NAME=v1":              func(c *config.Config) { c.OperatorCondition = "v1" },
+		"UPGRADE_HOLD_LIMIT=0":                    func(c *config.Config) { c.UpgradeHoldLimit = 0 },
 		"RUNNER_TOKEN_LIFETIME=600":               func(c *config.Config) { c.TokenLifetime = 10 * time.Minute },
 	} {
 		got, err := load(word)
@@ -121,6 +126,8 @@ func TestTheVariableWinsOverTheFlag(t *testing.T) {
 
 func TestAllProblemsAreToldAtOnceWithTheirRemedy(t *testing.T) {
 	bad := map[string]string{
+		"RUNNER_PLACEMENT=here":          "must be operator or any",
+		"WATCH_NAMESPACE=a b":            `"a b" is none`,
 		"MAX_CONCURRENT_RECONCILES=many": "must be a whole number",
 		"DEV_MODE=maybe":                 "must be true or false",
 		"IMAGE_PULL_POLICY=always":       "must be Always, IfNotPresent or Never",

@@ -3,13 +3,16 @@ package config
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
@@ -68,6 +71,8 @@ var Settings = []Setting{
 		set: func(c *Config, v string) (err error) { c.DevMode, err = boolean(v); return err }},
 	{Env: "NAMESPACE", Default: "default", Meaning: "the operator's own namespace",
 		set: func(c *Config, v string) error { c.Namespace = v; return nil }},
+	{Env: "WATCH_NAMESPACE", Meaning: "the namespaces to which the operator is limited, with commas between; empty is all. In them, as elsewhere, it serves those that are labelled as managed. Set by OLM's install modes",
+		set: setTargets},
 	{Env: "BACKEND_NAMESPACE", Meaning: "the namespace of the platform's backend; empty means NAMESPACE",
 		set: func(c *Config, v string) error { c.BackendNamespace = v; return nil }},
 	{Env: "RELATED_IMAGE_RUNNER", Default: "quay.io/ambient_code/vteam_claude_runner:latest",
@@ -125,6 +130,12 @@ var Settings = []Setting{
 		set: setMonitoringLabels},
 	{Env: "ENABLE_USER_WORKLOAD_MONITORING", Default: "false", Meaning: "lets the operator switch on OpenShift's monitoring of user-defined projects for the cluster",
 		set: func(c *Config, v string) (err error) { c.EnableUserWorkload, err = boolean(v); return err }},
+	{Env: "RUNNER_PLACEMENT", Default: "operator", Meaning: "operator puts runners where the node selector and tolerations of the operator's own pod (POD_NAME) say, any on any node. Keys that begin with node-role.kubernetes.io/, node.kubernetes.io/, kubernetes.io/arch and kubernetes.io/os are for the operator alone",
+		set: setPlacement},
+	{Env: "OPERATOR_CONDITION_NAME", Meaning: "the object in which OLM is told to hold upgrades while sessions are being started or stopped; set by OLM",
+		set: func(c *Config, v string) error { c.OperatorCondition = v; return nil }},
+	{Env: "UPGRADE_HOLD_LIMIT", Default: "600", Meaning: "seconds for which an upgrade is held at most, and for which none is held afterwards; 0 holds none",
+		set: func(c *Config, v string) (err error) { c.UpgradeHoldLimit, err = seconds(v); return err }},
 }
 
 var (
@@ -185,6 +196,21 @@ func setPullPolicy(c *Config, v string) error {
 }
 
 // setStateSyncUser refuses root, which no namespace with restricted Pod Security lets in.
+func setTargets(c *Config, v string) error {
+	for name := range strings.SplitSeq(v, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return fmt.Errorf("must be names of namespaces with commas between; %q is none", name)
+		}
+		c.TargetNamespaces = append(c.TargetNamespaces, name)
+	}
+	slices.Sort(c.TargetNamespaces)
+	c.TargetNamespaces = slices.Compact(c.TargetNamespaces)
+	return nil
+}
+
 func setStateSyncUser(c *Config, v string) error {
 	if v == "" {
 		return nil
@@ -205,6 +231,14 @@ func setEndpoint(c *Config, v string) error {
 		return errors.New("must be the URL of an S3 server, such as http://minio.example.svc:9000")
 	}
 	c.S3Endpoint = v
+	return nil
+}
+
+func setPlacement(c *Config, v string) error {
+	if v != "operator" && v != "any" {
+		return errors.New("must be operator or any")
+	}
+	c.RunnersAnywhere = v == "any"
 	return nil
 }
 

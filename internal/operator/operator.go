@@ -76,7 +76,7 @@ func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, *s
 	grace, readYourWrites := 20*time.Second, true
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         controllers.CacheOptions(),
+		Cache:                         controllers.CacheOptions(settings),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readYourWrites}},
 		Metrics:                       endpoint,
 		HealthProbeBindAddress:        settings.HealthAddress,
@@ -112,6 +112,9 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 			return err
 		}
 	}
+	if err := placeRunners(ctx, mgr, settings); err != nil {
+		return err
+	}
 	sessions := &controllers.AgenticSessionReconciler{
 		Config:  settings,
 		Metrics: set,
@@ -134,6 +137,10 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 		return err
 	}
 	if err := wire(mgr, settings, set, certificates); err != nil {
+		return err
+	}
+	upgrades := &controllers.UpgradeReconciler{Config: settings, Clock: clock.RealClock{}}
+	if err := upgrades.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	if err := mgr.Add(leading(set)); err != nil {

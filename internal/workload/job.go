@@ -81,7 +81,7 @@ func (p *Plan) timeout() int64 {
 // OpenShift's restricted-v2 can assign its own.
 func (p *Plan) pod() corev1.PodSpec {
 	yes, no := true, false
-	return corev1.PodSpec{
+	pod := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		ServiceAccountName:            ServiceAccountName(p.Session.Name),
 		AutomountServiceAccountToken:  &no,
@@ -96,6 +96,8 @@ func (p *Plan) pod() corev1.PodSpec {
 		Containers:     []corev1.Container{p.runner()},
 		Volumes:        p.volumes(),
 	}
+	p.Operator.Placement.place(&pod)
+	return pod
 }
 
 func (p *Plan) runner() corev1.Container {

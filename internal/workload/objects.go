@@ -53,6 +53,8 @@ type Operator struct {
 	Tracing     Tracing
 	// Proxy holds the proxy variables that are handed on.
 	Proxy []corev1.EnvVar
+	// Placement says which nodes runners are put on.
+	Placement Placement
 }
 
 // Vertex is how runners reach models on Vertex AI.

@@ -53,7 +53,7 @@ func withClock(t *testing.T, clock *aheadClock, flags ...string) (*operatorRun, 
 	cluster.QPS = -1
 	readYourWrites := true
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme: suite.scheme, Cache: controllers.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: suite.scheme, Cache: controllers.CacheOptions(&config.Config{}), Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readYourWrites}},
 	})
 	if err != nil {

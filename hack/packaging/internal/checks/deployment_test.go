@@ -111,5 +111,16 @@ func TestTheInstallModesAreThoseThatWork(t *testing.T) {
 		if len(modes) != 4 || !modes[operators.InstallModeTypeAllNamespaces] {
 			t.Errorf("install modes are %v; want all four answered, and AllNamespaces", modes)
 		}
+		limitable := false
+		for _, d := range readCSV(t, dir).Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+			limitable = limitable || slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].Env, func(v corev1.EnvVar) bool {
+				return v.Name == "WATCH_NAMESPACE" && v.ValueFrom.FieldRef.FieldPath == "metadata.annotations['olm.targetNamespaces']"
+			})
+		}
+		for _, mode := range []operators.InstallModeType{operators.InstallModeTypeOwnNamespace, operators.InstallModeTypeSingleNamespace, operators.InstallModeTypeMultiNamespace} {
+			if modes[mode] != limitable {
+				t.Errorf("%s is supported: %t; that the operator learns its target namespaces: %t", mode, modes[mode], limitable)
+			}
+		}
 	})
 }
