@@ -95,10 +95,10 @@ func (r *AgenticSessionReconciler) provide(ctx context.Context, o *seen) error {
 			return err
 		},
 	)
-	o.take(introduced)
+	moved := !o.take(introduced)
 	o.refresh()
 	o.world.Absent = o.absent()
-	if err != nil {
+	if err != nil || moved {
 		return err
 	}
 	return errors.Join(r.ensureJob(ctx, o), r.tellRunner(ctx, o))

@@ -91,10 +91,18 @@ func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *see
 	}
 }
 
-// take goes on with the session as the API server has it after a write of ours to its metadata.
-func (o *seen) take(changed *v1alpha1.AgenticSession) {
+// take goes on with the session as the API server has it after a write of ours to its metadata. It
+// does not where another operator has moved the session meanwhile, and says so: what was observed of
+// the run belongs to the status as it was. Written under the version that was read, a status of this
+// pass is refused then, and the next pass begins anew.
+func (o *seen) take(changed *v1alpha1.AgenticSession) bool {
+	was, is := &o.world.Session.Status, &changed.Status
+	if was.Phase != is.Phase || was.Run != is.Run || was.JobUID != is.JobUID {
+		return false
+	}
 	o.world.Session = changed
 	o.plan.Session = changed
+	return true
 }
 
 // introduce names the token Secret and the identity of the runner in the session's annotations:
