@@ -1,0 +1,46 @@
+// Package report is the result of one test in the form that "operator-sdk scorecard" reads.
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
+)
+
+// Report collects what a test finds. A test without failures has passed.
+type Report struct {
+	name        string
+	notes       []string
+	failures    []string
+	suggestions []string
+}
+
+// New is the report of the test of that name.
+func New(name string) *Report { return &Report{name: name} }
+
+// Note tells what was done, for instance how an example was adapted.
+func (r *Report) Note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// Fail tells something that is wrong with the bundle or the operator.
+func (r *Report) Fail(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+// Suggest tells what could not be looked at, and what would help.
+func (r *Report) Suggest(format string, args ...any) {
+	r.suggestions = append(r.suggestions, fmt.Sprintf(format, args...))
+}
+
+// Status is the report as scorecard reads it.
+func (r *Report) Status() v1alpha3.TestStatus {
+	state := v1alpha3.PassState
+	if len(r.failures) > 0 {
+		state = v1alpha3.FailState
+	}
+	return v1alpha3.TestStatus{Results: []v1alpha3.TestResult{{
+		Name: r.name, State: state, Log: strings.Join(r.notes, "\n"), Errors: r.failures, Suggestions: r.suggestions,
+	}}}
+}
