@@ -2,9 +2,11 @@ package checks
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -29,12 +31,19 @@ func sessionCompletes(ctx context.Context, s *Scene) error {
 	if done.Status.Run != 1 {
 		s.Fail("session %s took %d runs, want 1", session.Name, done.Status.Run)
 	}
+	// The session may know before the Job's controller does.
+	ctx, cancel := context.WithTimeout(ctx, settling)
+	defer cancel()
 	job := &batchv1.Job{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: s.Project.Name, Name: done.Status.JobName}, job); err != nil {
-		return err
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: s.Project.Name, Name: done.Status.JobName}, job)
+		return job.Status.Succeeded == 1, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until Job %s has succeeded: %w; its status is %+v", done.Status.JobName, err, job.Status)
 	}
-	if string(job.UID) != done.Status.JobUID || job.Status.Succeeded != 1 {
-		s.Fail("Job %s has UID %s and %d pods that succeeded, the session says UID %s; want the same, and 1", job.Name, job.UID, job.Status.Succeeded, done.Status.JobUID)
+	if string(job.UID) != done.Status.JobUID {
+		s.Fail("Job %s has UID %s, the session says %s", job.Name, job.UID, done.Status.JobUID)
 	}
 	return nil
 }

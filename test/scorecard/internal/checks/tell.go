@@ -28,8 +28,15 @@ var (
 		v1alpha1.ConditionPodScheduled, v1alpha1.ConditionRunnerStarted, v1alpha1.ConditionReposReconciled,
 		v1alpha1.ConditionWorkflowReconciled, v1alpha1.ConditionReconciled,
 	}
-	trueWhenCompleted = []string{v1alpha1.ConditionCompleted}
-	trueWhenStopped   = []string{}
+	// What the run had and what outlives it; its token is gone.
+	trueWhenCompleted = []string{
+		v1alpha1.ConditionCompleted, v1alpha1.ConditionPVCReady, v1alpha1.ConditionJobCreated, v1alpha1.ConditionPodScheduled,
+		v1alpha1.ConditionRunnerStarted, v1alpha1.ConditionReposReconciled, v1alpha1.ConditionWorkflowReconciled, v1alpha1.ConditionReconciled,
+	}
+	// A stop removes the Job and its pod; the workspace stays.
+	trueWhenStopped = []string{
+		v1alpha1.ConditionPVCReady, v1alpha1.ConditionReposReconciled, v1alpha1.ConditionWorkflowReconciled, v1alpha1.ConditionReconciled,
+	}
 )
 
 // conditionsAndMetrics compares what the operator tells of two sessions, one that ends by itself and
@@ -84,6 +91,7 @@ func (s *Scene) ofSession(session *v1alpha1.AgenticSession, isTrue []string) {
 // conditions compares: all of them are to be there, each with a reason and a message, and those that
 // are listed are True, the others False. Without a list, all are True.
 func (s *Scene) conditions(of string, have []metav1.Condition, all, isTrue []string) {
+	failures := s.Failures()
 	if len(have) == 0 {
 		s.Fail("%s has no conditions", of)
 	}
@@ -101,7 +109,9 @@ func (s *Scene) conditions(of string, have []metav1.Condition, all, isTrue []str
 			s.Fail("%s has the condition %s=%s with reason %q, message %q; want %s, with a reason and a message", of, c.Type, c.Status, c.Reason, c.Message, want)
 		}
 	}
-	s.Note("%s has %d conditions, each as documented", of, len(have))
+	if s.Failures() == failures {
+		s.Note("%s has %d conditions, each as documented", of, len(have))
+	}
 }
 
 // events waits for the Events of a session, one for each change of its phase.
@@ -129,6 +139,7 @@ func (s *Scene) events(ctx context.Context, session *v1alpha1.AgenticSession, wa
 	slices.Sort(want)
 	if !slices.Equal(have, want) {
 		s.Fail("session %s has Events of the changes %v, want %v", session.Name, have, want)
+		return nil
 	}
 	s.Note("session %s has an Event for each change of its phase", session.Name)
 	return nil

@@ -3,6 +3,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
@@ -19,10 +20,15 @@ type Report struct {
 // New is the report of the test of that name.
 func New(name string) *Report { return &Report{name: name} }
 
-// Note tells what was done, for instance how an example was adapted.
+// Note tells what was done, for instance how an example was adapted. The same is told once.
 func (r *Report) Note(format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	if note := fmt.Sprintf(format, args...); !slices.Contains(r.notes, note) {
+		r.notes = append(r.notes, note)
+	}
 }
+
+// Failures is how many there are so far.
+func (r *Report) Failures() int { return len(r.failures) }
 
 // Fail tells something that is wrong with the bundle or the operator.
 func (r *Report) Fail(format string, args ...any) {
