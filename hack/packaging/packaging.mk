@@ -25,6 +25,10 @@ bundle: $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle of the version bein
 bundle-validate: $(OPERATOR_SDK) ## Run operator-sdk's validators on the bundle
 	$(OPERATOR_SDK) bundle validate bundle --select-optional suite=operatorframework
 
+.PHONY: packaging-table
+packaging-table: packaging-tools ## Print what the bundle has, and the result of every validator and scorecard test
+	@$(PACKAGING) table
+
 .PHONY: catalog
 catalog: $(OPM) ## Write the file-based catalog of the released versions
 	@mkdir -p catalog/agentic-operator

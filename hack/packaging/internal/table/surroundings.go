@@ -26,7 +26,7 @@ func (f *files) surroundings() ([]Row, error) {
 			roles = append(roles, o.GetName())
 		}
 	}
-	rows = append(rows, Row{"ClusterRoles for users", list(roles)})
+	rows = append(rows, Row{"ClusterRoles for users", list(roles)}, Row{"identity of who scrapes", f.scrapers()})
 	rows = append(rows, f.graph()...)
 	found, err := f.inCode()
 	if err != nil {
@@ -57,11 +57,24 @@ func (f *files) kind(kind string) string {
 	return none
 }
 
+// scrapers are the ServiceAccounts that may read the metrics.
+func (f *files) scrapers() string {
+	var found []string
+	for _, p := range f.csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions {
+		for _, r := range p.Rules {
+			if slices.Contains(r.NonResourceURLs, "/metrics") {
+				found = append(found, "ServiceAccount "+p.ServiceAccountName)
+			}
+		}
+	}
+	return list(found)
+}
+
 // graph is the catalog.
 func (f *files) graph() []Row {
 	var channels []string
 	deprecated := 0
-	for _, o := range f.template.Entries {
+	for _, o := range f.template.Objects {
 		switch o.Schema {
 		case "olm.channel":
 			channels = append(channels, fmt.Sprintf("%s (%d)", o.Name, len(o.Entries)))
