@@ -1,11 +1,10 @@
 module github.com/ambient-code/agentic-operator/test/scorecard
 
-go 1.26.3
+go 1.26.0
 
 require (
 	github.com/ambient-code/agentic-operator v0.0.0
 	github.com/go-logr/logr v1.4.4
-	github.com/operator-framework/api v0.45.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
 	k8s.io/api v0.37.2
@@ -38,7 +37,7 @@ require (
 	github.com/go-openapi/swag/stringutils v0.27.1 // indirect
 	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
-	github.com/google/gnostic-models v0.7.1 // indirect
+	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -67,7 +66,7 @@ func run(args []string) error {
 func names() []string { return slices.Sorted(maps.Keys(checks.All)) }
 
 // result runs a test. Scorecard removes the pod when its time is up: then the test clears up, too.
-func result(name string) v1alpha3.TestStatus {
+func result(name string) report.Status {
 	told := report.New(name)
 	test, found := checks.All[name]
 	if !found {

@@ -5,9 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 )
+
+// Status is a TestStatus of scorecard.operatorframework.io/v1alpha3. It is written out here, since the
+// library that has it would bring other versions of much that the operator is made of.
+type Status struct {
+	Results []Result `json:"results"`
+}
+
+// Result is a TestResult.
+type Result struct {
+	Name        string   `json:"name"`
+	Log         string   `json:"log,omitempty"`
+	State       string   `json:"state"`
+	Errors      []string `json:"errors,omitempty"`
+	Suggestions []string `json:"suggestions,omitempty"`
+}
 
 // Report collects what a test finds. A test without failures has passed.
 type Report struct {
@@ -41,12 +54,12 @@ func (r *Report) Suggest(format string, args ...any) {
 }
 
 // Status is the report as scorecard reads it.
-func (r *Report) Status() v1alpha3.TestStatus {
-	state := v1alpha3.PassState
+func (r *Report) Status() Status {
+	state := "pass"
 	if len(r.failures) > 0 {
-		state = v1alpha3.FailState
+		state = "fail"
 	}
-	return v1alpha3.TestStatus{Results: []v1alpha3.TestResult{{
+	return Status{Results: []Result{{
 		Name: r.name, State: state, Log: strings.Join(r.notes, "\n"), Errors: r.failures, Suggestions: r.suggestions,
 	}}}
 }
