@@ -34,7 +34,7 @@ MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '
 CODE_MODULES := $(foreach m,$(MODULES),$(if $(wildcard $m/*.go $m/*/*.go $m/*/*/*.go),$m))
 # Everything "make generate" writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml \
-	config/manager/kustomization.yaml Dockerfile docs/reference config/prometheus docs/dashboards \
+	config/manager/kustomization.yaml config/scorecard/kustomization.yaml Dockerfile docs/reference config/prometheus docs/dashboards \
 	config/manifests/bases docs/observability.md bundle bundle.Dockerfile catalog/agentic-operator config/olmv1/installer_role.yaml
 
 ##@ General
@@ -56,6 +56,7 @@ generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Write everything that is made from t
 	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=agentic-operator paths="{./controllers/...,./internal/serving/...}" output:rbac:dir=config/rbac
 	cd config/manager && $(KUSTOMIZE) edit set image agentic-operator=$(IMAGE):$(VERSION)
+	cd config/scorecard && $(KUSTOMIZE) edit set image agentic-operator-scorecard=$(IMAGE)-scorecard:$(VERSION)
 	sed -i 's/^ARG VERSION=[0-9].*/ARG VERSION=$(VERSION)/' Dockerfile
 	go run ./hack/gendocs
 	go run ./hack/genmonitoring
@@ -137,7 +138,7 @@ test: devcluster packaging-tools $(BIN)/promtool ## Run unit and integration tes
 	@PROMTOOL=$(BIN)/promtool ./hack/test.sh $(TESTFLAGS) -- $(filter-out .,$(CODE_MODULES))
 
 .PHONY: e2e
-e2e: devcluster ## Run the end-to-end tests with real containers on a real node (root; Debian's containerd)
+e2e: devcluster packaging-tools ## Run the end-to-end tests with real containers on a real node (root; Debian's containerd)
 	E2E=required go test -tags e2e -p 1 -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e/...
 
 .PHONY: demo

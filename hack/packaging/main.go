@@ -6,6 +6,7 @@
 //	packaging freeze --version V      end a release: keep the bundle, add it to the catalog
 //	packaging catalog [--inline]      print the catalog
 //	packaging publish --to DIR        write the layout of the community's catalogs
+//	packaging table [--checks=false]  print what the bundle has, and the result of every check
 //	packaging installer               print the rights that OLM v1 needs to install the operator
 package main
 
@@ -29,6 +30,7 @@ var commands = map[string]func(context.Context, *repository, []string, io.Writer
 	"catalog":   printCatalog,
 	"publish":   publishTo,
 	"installer": printInstaller,
+	"table":     printTable,
 }
 
 func main() {

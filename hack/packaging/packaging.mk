@@ -8,6 +8,7 @@ CHANNELS = $(if $(findstring -,$(VERSION)),candidate,candidate,stable,stable-v$(
 BUNDLE_FLAGS = $(if $(DIGESTS),--use-image-digests)
 BUNDLE_IMG ?= $(IMAGE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE)-catalog:latest
+SCORECARD_IMG ?= $(IMAGE)-scorecard:$(VERSION)
 
 ##@ Package for OLM
 
@@ -23,6 +24,10 @@ bundle: $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle of the version bein
 .PHONY: bundle-validate
 bundle-validate: $(OPERATOR_SDK) ## Run operator-sdk's validators on the bundle
 	$(OPERATOR_SDK) bundle validate bundle --select-optional suite=operatorframework
+
+.PHONY: packaging-table
+packaging-table: packaging-tools ## Print what the bundle has, and the result of every validator and scorecard test
+	@$(PACKAGING) table
 
 .PHONY: catalog
 catalog: $(OPM) ## Write the file-based catalog of the released versions
@@ -40,6 +45,12 @@ release: ## Make a release: make release VERSION=x.y.z (DIGESTS=1 once its image
 .PHONY: publish
 publish: ## Write the layout of the community's catalogs: make publish TO=path/of/a/checkout
 	$(PACKAGING) publish --to $(abspath $(TO))
+
+.PHONY: scorecard-image
+scorecard-image: ## Make the image of the bundle's scorecard tests as bin/scorecard.tar, without a container engine
+	CGO_ENABLED=0 go -C test/scorecard build -trimpath -ldflags "-s -w" -o $(BIN)/scorecard .
+	go -C hack/image run . --binary $(BIN)/scorecard:/usr/local/bin/scorecard --license $(CURDIR)/LICENSE \
+	  --user 65532 --tag $(SCORECARD_IMG) --output $(BIN)/scorecard.tar
 
 .PHONY: bundle-build catalog-build
 bundle-build: ## Build the bundle's image with docker or podman

@@ -8,7 +8,8 @@ import (
 
 // Image is one of the repository's programs as a container image.
 type Image struct {
-	Name    string
+	Name string
+	// module is empty where make has built the program.
 	module  string
 	pkg     string
 	program string
@@ -23,7 +24,11 @@ var (
 	GitServerImage = Image{"localhost/ambient/git-server:dev", "test/runner", "./gitserver", "git-server", nil}
 	StateSyncImage = Image{"localhost/ambient/state-sync:dev", "test/statesync", ".", "state-sync", []string{"state-sync", "hydrate.sh", "sync.sh"}}
 	S3ServerImage  = Image{"localhost/ambient/s3-server:dev", "hack/tools/versitygw", "tool", "versitygw", nil}
+	ScorecardImage = Image{"localhost/ambient/scorecard:dev", "test/scorecard", ".", "scorecard", nil}
 )
+
+// builtInScorecard is the program of scorecard's own tests.
+const builtInScorecard = "scorecard-test"
 
 // Load builds images and loads them onto the real node.
 func (c *Cluster) Load(ctx context.Context, images ...Image) error {
@@ -31,8 +36,10 @@ func (c *Cluster) Load(ctx context.Context, images ...Image) error {
 		return err
 	}
 	for _, image := range images {
-		if err := c.build(ctx, image.module, image.program, image.pkg); err != nil {
-			return err
+		if image.module != "" {
+			if err := c.build(ctx, image.module, image.program, image.pkg); err != nil {
+				return err
+			}
 		}
 		archive := filepath.Join(c.bin, image.program+".tar")
 		args := []string{"--license", filepath.Join(c.root, "LICENSE"), "--user", "65532", "--tag", image.Name, "--output", archive}

@@ -1,0 +1,84 @@
+package table
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var root = filepath.Join("..", "..", "..", "..")
+
+// Every feature has a value, and every check a result.
+func TestTheTableHasNoEmptyCell(t *testing.T) {
+	sections, err := Features(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := scorecardRows(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections = append(sections, Section{"Scorecard on a cluster", pods})
+	if len(sections) != 4 {
+		t.Fatalf("the table has %d sections", len(sections))
+	}
+	for _, s := range sections {
+		if len(s.Rows) < 9 {
+			t.Errorf("%s has %d rows", s.Title, len(s.Rows))
+		}
+		for _, r := range s.Rows {
+			if strings.TrimSpace(r.Name) == "" || strings.TrimSpace(r.Value) == "" || strings.Contains(r.Value, "\n") {
+				t.Errorf("%s: the row %q has the value %q", s.Title, r.Name, r.Value)
+			}
+		}
+	}
+	var out bytes.Buffer
+	if err := Print(&out, sections); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(out.String(), "\n"); lines < 60 {
+		t.Errorf("the table has %d lines", lines)
+	}
+}
+
+// The values are those of the files, not words of the table.
+func TestTheTableReadsTheFiles(t *testing.T) {
+	f, err := read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.csv.Annotations["capabilities"] = ""
+	f.csv.Spec.Icon = nil
+	f.csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions[0].Rules[0].Verbs = []string{"*"}
+	for _, want := range []Row{{"capabilities", none}, {"icon", none}, {"wildcard RBAC (rules with *)", "1"}} {
+		if !slices.Contains(slices.Concat(f.shown(), f.installed(), f.labelled()), want) {
+			t.Errorf("the table does not say %+v", want)
+		}
+	}
+}
+
+// A check counts once, where it is told apart by bundle or further; one that failed is told so.
+func TestResultsOfChecks(t *testing.T) {
+	events := `{"Action":"run","Test":"TestA"}
+{"Action":"run","Test":"TestA/next"}
+{"Action":"run","Test":"TestA/next/one"}
+{"Action":"pass","Test":"TestA/next/one"}
+{"Action":"pass","Test":"TestA/next"}
+{"Action":"run","Test":"TestA/0.1.0"}
+{"Action":"fail","Test":"TestA/0.1.0"}
+{"Action":"fail","Test":"TestA"}
+{"Action":"run","Test":"TestB"}
+{"Action":"pass","Test":"TestB"}
+{"Action":"fail"}
+`
+	rows, err := checkRows(strings.NewReader(events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Row{{"A", "fail"}, {"A/next/one", "pass"}, {"A/0.1.0", "fail"}, {"B", "pass"}}
+	if !slices.Equal(rows, want) {
+		t.Errorf("the rows are %v, want %v", rows, want)
+	}
+}
