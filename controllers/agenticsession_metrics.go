@@ -59,7 +59,7 @@ func (r *AgenticSessionReconciler) showSessions(ctx context.Context, mgr ctrl.Ma
 	}
 	if len(r.Config.TargetNamespaces) > 0 {
 		// There is a cache for each namespace, and none that has a store of all.
-		r.Metrics.CountSessions(inCache(r.Client, r.Config), r.Clock.Now)
+		r.Metrics.CountSessions(inCache(ctx, r.Client, r.Config), r.Clock.Now)
 		return nil
 	}
 	informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.AgenticSession{}, cache.BlockUntilSynced(false))
@@ -87,9 +87,9 @@ func inStore(store toolscache.Store) iter.Seq[*v1alpha1.AgenticSession] {
 
 // inCache yields the sessions of the namespaces that are to be served, without copying what is in
 // them. Before the caches are filled there are none.
-func inCache(from client.Reader, settings *config.Config) iter.Seq[*v1alpha1.AgenticSession] {
+func inCache(ctx context.Context, from client.Reader, settings *config.Config) iter.Seq[*v1alpha1.AgenticSession] {
 	return func(yield func(*v1alpha1.AgenticSession) bool) {
-		sessions, err := listSessions(context.Background(), from, settings, metav1.NamespaceAll)
+		sessions, err := listSessions(ctx, from, settings, metav1.NamespaceAll)
 		if err != nil {
 			return
 		}
