@@ -62,6 +62,12 @@ type AgenticSessionStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Run",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=6
 	Run int64 `json:"run,omitempty"`
 
+	// Whether a runner of the session has started in an earlier run. If so, the current run resumes
+	// the conversation and does not carry out the initial prompt again.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ran before",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	RanBefore bool `json:"ranBefore,omitempty"`
+
 	// Name of the Job of the current run.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Job",xDescriptors={"urn:alm:descriptor:io.kubernetes:Job"},order=7

@@ -64,6 +64,7 @@ func move(status *v1alpha1.AgenticSessionStatus, w *World, d Decision) {
 			status.StoppedReason = v1alpha1.StoppedByInactivity
 		}
 		observe(status, w)
+		noteStart(status, w)
 	case v1alpha1.PhaseStopped:
 		if status.StoppedReason == "" {
 			status.StoppedReason = v1alpha1.StoppedByUser
@@ -72,10 +73,15 @@ func move(status *v1alpha1.AgenticSessionStatus, w *World, d Decision) {
 	default:
 		status.CompletionTime = &now
 		observe(status, w)
-		if status.StartTime == nil && w.began() != nil {
-			started := metav1.NewTime(*w.began())
-			status.StartTime = &started
-		}
+		noteStart(status, w)
+	}
+}
+
+// noteStart keeps when the runner started of a run that ends before it was seen in Running.
+func noteStart(status *v1alpha1.AgenticSessionStatus, w *World) {
+	if status.StartTime == nil && w.began() != nil {
+		started := metav1.NewTime(*w.began())
+		status.StartTime = &started
 	}
 }
 
@@ -91,7 +97,10 @@ func restarted(status *v1alpha1.AgenticSessionStatus, w *World) {
 	forget(status)
 }
 
+// forget clears the objects of a run, and keeps whether its runner ever started: only then was the
+// prompt carried out.
 func forget(status *v1alpha1.AgenticSessionStatus) {
+	status.RanBefore = status.RanBefore || status.StartTime != nil
 	status.StartTime = nil
 	status.JobName = ""
 	status.JobUID = ""

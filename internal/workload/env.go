@@ -183,9 +183,10 @@ func (p *Plan) workflow() []corev1.EnvVar {
 	}
 }
 
-// resumes says that the session ran before, so that its prompt must not be carried out again.
+// resumes says that the session ran before, so that its prompt must not be carried out again. A run
+// whose runner never started carried out nothing.
 func (p *Plan) resumes() bool {
-	return p.Session.Status.Run > 1 && !p.promptForced()
+	return p.Session.Status.RanBefore && !p.promptForced()
 }
 
 func (p *Plan) promptForced() bool {

@@ -156,16 +156,18 @@ func TestThePromptIsUsedOnTheFirstRunOnly(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		run    int64
+		ran    bool
 		force  string
 		resume bool
 	}{
-		{"first run", 1, "", false},
-		{"second run", 2, "", true},
-		{"second run, forced", 2, "true", false},
-		{"second run, another word", 2, "yes", true},
+		{"first run", 1, false, "", false},
+		{"second run", 2, true, "", true},
+		{"second run, the first never started", 2, false, "", false},
+		{"second run, forced", 2, true, "true", false},
+		{"second run, another word", 2, true, "yes", true},
 	} {
 		p := small()
-		p.Session.Status.Run = c.run
+		p.Session.Status.Run, p.Session.Status.RanBefore = c.run, c.ran
 		p.Session.Annotations = map[string]string{v1alpha1.AnnotationForceExecutePrompt: c.force}
 		if got, _ := value(t, p, "IS_RESUME"); (got == "true") != c.resume {
 			t.Errorf("%s: IS_RESUME is %q", c.name, got)

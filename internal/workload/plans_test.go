@@ -42,7 +42,7 @@ func full() *workload.Plan {
 	s := p.Session
 	s.Name = "session-3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 	s.Annotations = map[string]string{v1alpha1.AnnotationParentSessionID: "session-0"}
-	s.Status.Run = 2
+	s.Status.Run, s.Status.RanBefore = 2, true
 	s.Spec.InitialPrompt = "Keep $(HOME) and $$ as they are."
 	s.Spec.UserContext = &v1alpha1.UserContext{UserID: "ada@example.com", DisplayName: "Ada", Groups: []string{"staff"}}
 	s.Spec.Interactive = true
