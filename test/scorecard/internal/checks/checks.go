@@ -21,8 +21,8 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/test/scorecard/internal/example"
 	"github.com/ambient-code/agentic-operator/test/scorecard/internal/operator"
-	"github.com/ambient-code/agentic-operator/test/scorecard/internal/project"
 	"github.com/ambient-code/agentic-operator/test/scorecard/internal/report"
+	"github.com/ambient-code/agentic-operator/test/scorecard/internal/testproject"
 )
 
 // Test looks at one thing. What it finds goes to the report; an error is what kept it from looking.
@@ -42,7 +42,7 @@ type Scene struct {
 	Bundle   *example.Bundle
 	Operator *operator.Operator
 	// Project is the test's own namespace, Home the one that its pod is in.
-	Project *project.Project
+	Project *testproject.Project
 	Home    string
 
 	config *rest.Config
@@ -62,7 +62,7 @@ func Run(ctx context.Context, test Test, bundle string, told *report.Report) (er
 		return err
 	}
 	var credentials bool
-	s.Project, credentials, err = project.Make(ctx, s.client, s.Home, "test")
+	s.Project, credentials, err = testproject.Make(ctx, s.client, s.Home, "test")
 	if s.Project != nil {
 		// Also when our time is up, or scorecard removes the pod.
 		defer func() { err = errors.Join(err, s.Project.Remove(context.WithoutCancel(ctx))) }()

@@ -1,6 +1,6 @@
-// Package project makes a managed namespace for one test, follows the sessions in it and removes it
+// Package testproject makes a managed namespace for one test, follows the sessions in it and removes it
 // with all it holds.
-package project
+package testproject
 
 import (
 	"context"
