@@ -26,7 +26,7 @@ type upFlags struct {
 var ErrNotBuilt = errors.New("the programs of the cluster are not built: run `build` (minutes, once)")
 
 func (c *commands) build() *cobra.Command {
-	node, monitoring := "", false
+	node, monitoring, olm := "", false, false
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build the cluster's programs, unless that was done before", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,6 +38,9 @@ func (c *commands) build() *cobra.Command {
 			if monitoring {
 				components = append(components, cluster.Monitoring()...)
 			}
+			if olm {
+				components = append(components, cluster.OLM()...)
+			}
 			binDir, err := c.buildAll(cmd.Context(), components)
 			if err != nil {
 				return err
@@ -47,6 +50,7 @@ func (c *commands) build() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&node, "node", "", nodeUsage)
 	cmd.Flags().BoolVar(&monitoring, "monitoring", false, "build prometheus-operator and Prometheus too, which run beside a cluster")
+	cmd.Flags().BoolVar(&olm, "olm", false, "build the Operator Lifecycle Manager too, which tests install on a cluster")
 	return cmd
 }
 

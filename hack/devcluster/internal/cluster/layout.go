@@ -74,6 +74,10 @@ func (l Layout) PKI() string { return filepath.Join(l.Dir, "pki") }
 // Logs holds one file a process.
 func (l Layout) Logs() string { return filepath.Join(l.Dir, "logs") }
 
+// Registries is a folder of containerd's: <registry>/hosts.toml in it says where the real node pulls
+// the images of a registry from. Without one it asks the registry itself.
+func (l Layout) Registries() string { return filepath.Join(l.Dir, "registries") }
+
 // AuditLog is written when the cluster was started with it.
 func (l Layout) AuditLog() string { return filepath.Join(l.Dir, "audit.log") }
 

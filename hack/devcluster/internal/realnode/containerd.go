@@ -41,6 +41,7 @@ func (s starting) startContainerd(ctx context.Context) error {
 		"CNIPlugins": cniFolder(),
 		"CNIConfigs": cniConfigs,
 		"Pods":       s.network.Pods,
+		"Registries": s.Layout.Registries(),
 	}
 	config := filepath.Join(dir, "containerd.toml")
 	if err := render(config, containerdConfig, values); err != nil {
