@@ -5,6 +5,7 @@
 //	packaging prepare --version V     begin a release: change log, VERSION
 //	packaging freeze --version V      end a release: keep the bundle, add it to the catalog
 //	packaging catalog [--inline]      print the catalog
+//	packaging versions                print the released versions, oldest first
 //	packaging publish --to DIR        write the layout of the community's catalogs
 //	packaging table [--checks=false]  print what the bundle has, and the result of every check
 //	packaging installer               print the rights that OLM v1 needs to install the operator
@@ -29,6 +30,7 @@ var commands = map[string]func(context.Context, *repository, []string, io.Writer
 	"freeze":    freeze,
 	"catalog":   printCatalog,
 	"publish":   publishTo,
+	"versions":  printVersions,
 	"installer": printInstaller,
 	"table":     printTable,
 }

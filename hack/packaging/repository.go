@@ -205,6 +205,23 @@ func printCatalog(ctx context.Context, r *repository, args []string, out io.Writ
 	return nil
 }
 
+func printVersions(_ context.Context, r *repository, _ []string, out io.Writer) error {
+	t, err := catalog.Load(r.template())
+	if err != nil {
+		return err
+	}
+	versions, err := t.Versions(catalog.Candidate)
+	if err != nil {
+		return err
+	}
+	for _, v := range versions {
+		if _, err := fmt.Fprintln(out, v); err != nil {
+			return fmt.Errorf("printing the versions: %w", err)
+		}
+	}
+	return nil
+}
+
 func (r *repository) catalog(ctx context.Context, opm string, inline, next bool, last string) ([]byte, error) {
 	t, err := catalog.Load(r.template())
 	if err != nil {

@@ -68,6 +68,10 @@ type Cluster struct {
 	Ports      struct {
 		Etcd int `json:"etcd"`
 	} `json:"ports"`
+	Network struct {
+		NetNS   string `json:"netns"`
+		Address string `json:"address"`
+	} `json:"network"`
 
 	// Config is the administrator's access, and Client speaks with it.
 	Config *rest.Config     `json:"-"`
