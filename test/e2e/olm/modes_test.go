@@ -42,7 +42,10 @@ func TestInstallModes(t *testing.T) {
 	for mode, watched := range targets {
 		t.Run(mode, func(t *testing.T) {
 			own := "mode-" + strings.ToLower(mode)
-			namespaces(t, append(watched(own), own)...)
+			namespaces(t, own)
+			if mode != "OwnNamespace" {
+				namespaces(t, watched(own)...)
+			}
 			group := object("operators.coreos.com/v1", "OperatorGroup", "agentic-operator")
 			group.SetNamespace(own)
 			group.Object["spec"] = map[string]any{"targetNamespaces": list(watched(own))}
