@@ -109,10 +109,10 @@ func succeeded(t *testing.T, v olm.Version) time.Duration {
 }
 
 // operatorPods are the pods of the operator that are not being deleted.
-func operatorPods(t *testing.T) []corev1.Pod {
+func operatorPods(ctx context.Context, t *testing.T) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
-	if err := cluster.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": rig.OperatorName}); err != nil {
+	if err := cluster.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": rig.OperatorName}); err != nil {
 		t.Fatal(err)
 	}
 	var pods []corev1.Pod
@@ -128,7 +128,7 @@ func operatorPods(t *testing.T) []corev1.Pod {
 // ServiceAccount, as often as the bundle wants it.
 func deployed(t *testing.T, v olm.Version) {
 	t.Helper()
-	pods := operatorPods(t)
+	pods := operatorPods(t.Context(), t)
 	if len(pods) != 2 {
 		t.Errorf("version %s runs %d pods, want 2", v.Number, len(pods))
 	}

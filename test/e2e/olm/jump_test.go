@@ -4,6 +4,7 @@ package olm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambient-code/agentic-operator/test/rig/olm"
 )
 
 // jump installs the oldest version from a catalog that holds all of them: OLM goes straight to the
@@ -22,19 +25,14 @@ func jump(t *testing.T) {
 	oldest, newest := versions[0], versions[len(versions)-1]
 	starting := "  startingCSV: " + csv(oldest).GetName() + "\n  installPlanApproval: Manual"
 	install(t, newest, "  installPlanApproval: Automatic", starting)
-	approve(t, csv(oldest).GetName())
+	approve(t, oldest)
 	succeeded(t, oldest)
 	projects(t)
 	everyPhase(t)
 	before := pictures(t)
 	leaders := recordLeaders(t)
 	led(t, leaders)
-	approve(t, csv(newest).GetName())
-	until(t, soon, "OLM to begin", func(ctx context.Context) (bool, string) {
-		found := csv(newest)
-		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)
-		return err == nil, fmt.Sprint(err)
-	})
+	approve(t, newest)
 	kill(t, leaders)
 	if err := cluster.Restart(t.Context(), "kube-apiserver"); err != nil {
 		t.Fatal(err)
@@ -43,11 +41,16 @@ func jump(t *testing.T) {
 	led(t, leaders)
 	undisturbed(t, before, pictures(t))
 	validToken(t, project, "runs")
+	found, err := plans(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var installed []string
-	for _, plan := range plans(t) {
-		installed = append(installed, plan.csvs...)
+	for _, csvs := range found {
+		installed = append(installed, csvs...)
 	}
 	slices.Sort(installed)
+	installed = slices.Compact(installed)
 	if want := []string{csv(oldest).GetName(), csv(newest).GetName()}; !slices.Equal(installed, want) {
 		t.Errorf("OLM installed %v, want %v", installed, want)
 	}
@@ -64,46 +67,43 @@ func kill(t *testing.T, leaders *succession) {
 	}
 }
 
-// plan is an InstallPlan.
-type plan struct {
-	name string
-	csvs []string
-}
-
-func plans(t *testing.T) []plan {
-	t.Helper()
+// plans are the InstallPlans by name, each with the versions that it installs.
+func plans(ctx context.Context) (map[string][]string, error) {
 	listed := &unstructured.UnstructuredList{}
 	listed.SetAPIVersion("operators.coreos.com/v1alpha1")
 	listed.SetKind("InstallPlanList")
-	if err := cluster.Client.List(t.Context(), listed, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
+	if err := cluster.Client.List(ctx, listed, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing InstallPlans: %w", err)
 	}
-	var found []plan
+	found := map[string][]string{}
 	for i := range listed.Items {
 		csvs, _, err := unstructured.NestedStringSlice(listed.Items[i].Object, "spec", "clusterServiceVersionNames")
 		if err != nil {
-			t.Fatal(err)
+			return nil, fmt.Errorf("reading InstallPlans: %w", err)
 		}
-		found = append(found, plan{listed.Items[i].GetName(), csvs})
+		found[listed.Items[i].GetName()] = csvs
 	}
-	return found
+	return found, nil
 }
 
-// approve lets OLM carry out the InstallPlan of a version.
-func approve(t *testing.T, csv string) {
+// approve approves the InstallPlans of a version until OLM has begun to install it: while a bundle is
+// being unpacked OLM may put another plan in the place of the approved one.
+func approve(t *testing.T, v olm.Version) {
 	t.Helper()
-	name := ""
-	until(t, soon, "an InstallPlan of "+csv, func(context.Context) (bool, string) {
-		found := plans(t)
-		for _, p := range found {
-			if slices.Contains(p.csvs, csv) {
-				name = p.name
-			}
+	until(t, soon, "OLM to install "+v.Number, func(ctx context.Context) (bool, string) {
+		found, err := plans(ctx)
+		if err != nil {
+			return false, err.Error()
 		}
-		return name != "", fmt.Sprintf("%v", found)
+		for name, csvs := range found {
+			if !slices.Contains(csvs, csv(v).GetName()) {
+				continue
+			}
+			target := object("operators.coreos.com/v1alpha1", "InstallPlan", name)
+			err = errors.Join(err, cluster.Client.Patch(ctx, target, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"approved":true}}`))))
+		}
+		o := csv(v)
+		err = errors.Join(err, cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o))
+		return err == nil, fmt.Sprintf("%v, %v", found, err)
 	})
-	target := object("operators.coreos.com/v1alpha1", "InstallPlan", name)
-	if err := cluster.Client.Patch(t.Context(), target, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"approved":true}}`))); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -32,8 +32,10 @@ const (
 var (
 	cluster   *rig.Cluster
 	lifecycle *olm.Lifecycle
-	// versions are the released ones, oldest first, and then the one being worked on.
+	// versions are the released ones, oldest first, then the one being worked on, and one after that.
 	versions []olm.Version
+	// current is the version being worked on.
+	current olm.Version
 )
 
 func TestMain(m *testing.M) {
@@ -85,6 +87,12 @@ func publish(ctx context.Context) error {
 	if versions, err = lifecycle.Versions(ctx); err != nil {
 		return err
 	}
+	current = versions[len(versions)-1]
+	after, err := lifecycle.After(ctx, current)
+	if err != nil {
+		return err
+	}
+	versions = append(versions, after)
 	for _, v := range versions {
 		from, err := lifecycle.Publish(ctx, v)
 		if err != nil {

@@ -34,8 +34,7 @@ var supported = map[string]func(t *testing.T, own string){}
 // TestInstallModes: a mode that the bundle does not support is refused at once, by name, and nothing
 // of the operator is started; one that it does support is tested. (Case 57.)
 func TestInstallModes(t *testing.T) {
-	newest := versions[len(versions)-1]
-	modes := installModes(t, newest)
+	modes := installModes(t, current)
 	if !modes["AllNamespaces"] {
 		t.Error("the bundle does not support AllNamespaces")
 	}
@@ -53,7 +52,7 @@ func TestInstallModes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !modes[mode] {
-				refused(t, newest, mode, own)
+				refused(t, current, mode, own)
 			} else if test, found := supported[mode]; found {
 				test(t, own)
 			} else {

@@ -24,7 +24,7 @@ func TestScorecard(t *testing.T) {
 	t.Parallel()
 	const own = "scorecard"
 	namespaces(t, own)
-	bundle := versions[len(versions)-1].Bundle
+	bundle := current.Bundle
 	untar, err := lifecycle.PublishScorecard(t.Context(), scorecardImage(t, bundle))
 	if err != nil {
 		t.Fatal(err)

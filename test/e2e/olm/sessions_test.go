@@ -99,8 +99,11 @@ func everyPhase(t *testing.T) {
 	} {
 		reaches(t, project, name, phase)
 	}
-	until(t, soon, "session waits to say that its Secret is missing", func(context.Context) (bool, string) {
-		s := get(t, late, "waits")
+	until(t, soon, "session waits to say that its Secret is missing", func(ctx context.Context) (bool, string) {
+		s := &v1alpha1.AgenticSession{}
+		if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: late, Name: "waits"}, s); err != nil {
+			return false, err.Error()
+		}
 		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionSecretsReady)
 		return c != nil && c.Status == metav1.ConditionFalse, fmt.Sprintf("%+v", s.Status)
 	})

@@ -38,11 +38,11 @@ func TestUpgrade(t *testing.T) {
 		{"InstallOldest", func(t *testing.T) { installOldest(t, versions[0]) }},
 		{"SessionsInEveryPhase", everyPhase},
 	}
-	for _, v := range versions[1:] {
+	for i, v := range versions[1:] {
 		steps = append(steps, struct {
 			name string
 			do   func(t *testing.T)
-		}{"UpgradeTo" + v.Number, func(t *testing.T) { upgrade(t, v) }})
+		}{"UpgradeTo" + v.Number, func(t *testing.T) { upgrade(t, versions[i], v) }})
 	}
 	steps = append(steps, []struct {
 		name string
@@ -79,8 +79,12 @@ func installOldest(t *testing.T, v olm.Version) {
 }
 
 // upgrade publishes a version and waits until OLM has installed it. A session is made while that goes
-// on: one of the operators starts it.
-func upgrade(t *testing.T, v olm.Version) {
+// on: one of the operators starts it. The last version is held back for a while.
+func upgrade(t *testing.T, from, v olm.Version) {
+	last := v.Number == versions[len(versions)-1].Number
+	if last {
+		hold(t, from, true)
+	}
 	before := pictures(t)
 	leaders := recordLeaders(t)
 	install(t, v)
@@ -89,6 +93,10 @@ func upgrade(t *testing.T, v olm.Version) {
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)
 		return err == nil, fmt.Sprint(err)
 	})
+	if last {
+		heldBack(t, v, from)
+		hold(t, from, false)
+	}
 	between := "between-" + strings.ReplaceAll(v.Number, ".", "-")
 	start(t, project, between, "sleep 1s", nil)
 	took := succeeded(t, v)
@@ -112,8 +120,8 @@ func upgrade(t *testing.T, v olm.Version) {
 // led waits until one of the pods that run now leads.
 func led(t *testing.T, leaders *succession) {
 	t.Helper()
-	until(t, soon, "a leader of the new version", func(context.Context) (bool, string) {
-		for _, pod := range operatorPods(t) {
+	until(t, soon, "a leader of the new version", func(ctx context.Context) (bool, string) {
+		for _, pod := range operatorPods(ctx, t) {
 			if strings.HasPrefix(leaders.holder(), pod.Name+"_") {
 				return true, ""
 			}

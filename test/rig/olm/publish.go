@@ -33,12 +33,14 @@ type Version struct {
 	Bundle string
 	// Released is false for the one being worked on.
 	Released bool
+
+	repository string // that its catalog is made from; empty for the one that we are in
 }
 
 // Versions lists the released versions, oldest first, and then the one being worked on.
 func (l *Lifecycle) Versions(ctx context.Context) ([]Version, error) {
 	root := l.cluster.Root()
-	answer, err := l.run(ctx, "versions")
+	answer, err := l.run(ctx, Version{}, "versions")
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +53,6 @@ func (l *Lifecycle) Versions(ctx context.Context) ([]Version, error) {
 		return nil, fmt.Errorf("reading the version: %w", err)
 	}
 	return append(versions, Version{Number: strings.TrimSpace(string(now)), Bundle: filepath.Join(root, "bundle")}), nil
-}
-
-// run runs hack/packaging.
-func (l *Lifecycle) run(ctx context.Context, args ...string) ([]byte, error) {
-	return l.cluster.Run(ctx, l.packaging, args...)
 }
 
 // Publish publishes the images of a version: the operator, built from the commit that released it,
@@ -129,11 +126,11 @@ func (l *Lifecycle) publishBundle(ctx context.Context, v Version) error {
 // PublishCatalog publishes the catalog as it was, or will be, when that version is the newest, and
 // returns the name of its image.
 func (l *Lifecycle) PublishCatalog(ctx context.Context, newest Version) (image string, err error) {
-	args := []string{"catalog", "--last", newest.Number}
+	args := []string{"catalog", "--opm", l.cluster.Tool("opm"), "--last", newest.Number}
 	if !newest.Released {
-		args = []string{"catalog", "--next"}
+		args = append(args, "--next")
 	}
-	content, err := l.run(ctx, args...)
+	content, err := l.run(ctx, newest, args...)
 	if err != nil {
 		return "", err
 	}
