@@ -32,6 +32,8 @@ type Registry struct {
 
 // Contents is what an image holds.
 type Contents struct {
+	// Base is a published image that it is made on; empty for none.
+	Base string
 	// Programs and Files are paths of this machine by their paths in the image.
 	Programs, Files map[string]string
 	// Entrypoint are its words; none for the first of the Programs.
@@ -91,11 +93,13 @@ func (r *Registry) listening(ctx context.Context) error {
 
 // Push makes an image and publishes it under a name that begins with quay.io.
 func (r *Registry) Push(ctx context.Context, name string, has Contents) error {
-	path, found := strings.CutPrefix(name, published+"/")
-	if !found {
+	if !strings.HasPrefix(name, published+"/") {
 		return fmt.Errorf("the image %s cannot be published: its name must begin with %s", name, published)
 	}
-	args := []string{"--user", "65532", "--push", "--insecure", "--tag", r.address + "/" + path}
+	args := []string{"--user", "65532", "--push", "--insecure", "--tag", r.here(name)}
+	if has.Base != "" {
+		args = append(args, "--base", r.here(has.Base))
+	}
 	for _, target := range slices.Sorted(maps.Keys(has.Programs)) {
 		args = append(args, "--binary", has.Programs[target]+":"+target)
 	}
@@ -112,6 +116,11 @@ func (r *Registry) Push(ctx context.Context, name string, has Contents) error {
 		return fmt.Errorf("publishing the image %s: %w", name, err)
 	}
 	return nil
+}
+
+// here is where an image lies in this registry.
+func (r *Registry) here(name string) string {
+	return r.address + strings.TrimPrefix(name, published)
 }
 
 // Tool is the path of a program in the repository's bin/, which make has built.

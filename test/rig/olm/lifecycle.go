@@ -79,15 +79,9 @@ func (l *Lifecycle) publishItself(ctx context.Context) error {
 		programs["/bin/"+name] = filepath.Join(l.bin, name)
 	}
 	err := l.registry.Push(ctx, lifecycleImage, rig.Contents{Programs: programs, Entrypoint: []string{"/bin/olm"}})
-	return errors.Join(err, l.registry.Push(ctx, opmImage, rig.Contents{Programs: l.opm(), Entrypoint: []string{"/bin/opm"}}))
-}
-
-// opm is what the image of opm and those of catalogs, which are made on it, consist of.
-func (l *Lifecycle) opm() map[string]string {
-	return map[string]string{
-		"/bin/opm":               l.cluster.Tool("opm"),
-		"/bin/grpc_health_probe": filepath.Join(l.bin, "grpc_health_probe"),
-	}
+	// Images of catalogs are made on that of opm, with the probe that their pods are asked with.
+	opm := map[string]string{"/bin/opm": l.cluster.Tool("opm"), "/bin/grpc_health_probe": filepath.Join(l.bin, "grpc_health_probe")}
+	return errors.Join(err, l.registry.Push(ctx, opmImage, rig.Contents{Programs: opm, Entrypoint: []string{"/bin/opm"}}))
 }
 
 // apply installs the kinds and the two programs.

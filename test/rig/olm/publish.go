@@ -140,7 +140,7 @@ func (l *Lifecycle) PublishCatalog(ctx context.Context, newest Version) (image s
 	}
 	image = catalogImage + ":until-" + newest.Number
 	return image, l.registry.Push(ctx, image, rig.Contents{
-		Programs:   l.opm(),
+		Base:       opmImage,
 		Files:      map[string]string{"/configs/agentic-operator/index.yaml": index},
 		Entrypoint: []string{"/bin/opm", "serve", "/configs", "--cache-dir=/tmp/cache", "--cache-enforce-integrity=false"},
 		Labels:     map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
