@@ -5,6 +5,7 @@ package olm
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,9 +31,10 @@ func TestScorecard(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It fails if a test fails; what it prints says which.
-	answer, failed := cluster.Run(t.Context(), cluster.Tool("operator-sdk"), "scorecard", bundle, "--kubeconfig", cluster.Kubeconfig,
+	scorecard := exec.CommandContext(t.Context(), cluster.Tool("operator-sdk"), "scorecard", bundle, "--kubeconfig", cluster.Kubeconfig,
 		"--namespace", own, "--pod-security", "restricted", "--untar-image", untar, "--wait-time", soon.String(), "--output", "json",
 		"--test-output", t.TempDir())
+	answer, failed := scorecard.Output()
 	var tests struct {
 		Items []struct {
 			Spec struct {
