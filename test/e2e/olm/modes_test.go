@@ -4,7 +4,6 @@ package olm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,12 +26,9 @@ var targets = map[string]func(own string) []string{
 	"MultiNamespace":  func(own string) []string { return []string{own + "-watched", own + "-too"} },
 }
 
-// supported are tests of the modes that a bundle may support, by the mode's name. AllNamespaces is the
-// one that TestUpgrade installs with.
-var supported = map[string]func(t *testing.T, own string){}
-
-// TestInstallModes: a mode that the bundle does not support is refused at once, by name, and nothing
-// of the operator is started; one that it does support is tested. (Case 57.)
+// TestInstallModes: a mode that the bundle supports is installed, and serves the namespaces that it is
+// for and no other. One that it does not support is refused at once, by name, and nothing of the operator
+// is started. TestUpgrade installs in the mode AllNamespaces. (Case 57.)
 func TestInstallModes(t *testing.T) {
 	modes := installModes(t, current)
 	if !modes["AllNamespaces"] {
@@ -45,18 +41,10 @@ func TestInstallModes(t *testing.T) {
 			if mode != "OwnNamespace" {
 				namespaces(t, watched(own)...)
 			}
-			group := object("operators.coreos.com/v1", "OperatorGroup", "agentic-operator")
-			group.SetNamespace(own)
-			group.Object["spec"] = map[string]any{"targetNamespaces": list(watched(own))}
-			if err := cluster.Client.Create(t.Context(), group); err != nil {
-				t.Fatal(err)
-			}
-			if !modes[mode] {
-				refused(t, current, mode, own)
-			} else if test, found := supported[mode]; found {
-				test(t, own)
+			if modes[mode] {
+				serves(t, own, watched(own))
 			} else {
-				t.Errorf("the bundle supports %s, which no test installs", mode)
+				refused(t, current, mode, own, watched(own))
 			}
 		})
 	}
@@ -93,8 +81,14 @@ func installModes(t *testing.T, v olm.Version) map[string]bool {
 	return modes
 }
 
-func refused(t *testing.T, v olm.Version, mode, own string) {
+func refused(t *testing.T, v olm.Version, mode, own string, watched []string) {
 	t.Helper()
+	group := object("operators.coreos.com/v1", "OperatorGroup", "agentic-operator")
+	group.SetNamespace(own)
+	group.Object["spec"] = map[string]any{"targetNamespaces": list(watched)}
+	if err := cluster.Client.Create(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
 	o := manifest(t, v)
 	o.SetNamespace(own)
 	if err := cluster.Client.Create(t.Context(), o); err != nil {
@@ -125,7 +119,7 @@ func namespaces(t *testing.T, names ...string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := cluster.Client.Delete(context.Background(), ns); err != nil && !errors.Is(err, context.Canceled) {
+			if err := cluster.Client.Delete(context.Background(), ns); client.IgnoreNotFound(err) != nil {
 				t.Errorf("removing namespace %s: %v", name, err)
 			}
 		})
