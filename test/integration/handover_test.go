@@ -3,6 +3,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -30,6 +31,9 @@ func leader(p *project) string {
 // lasts, as on a machine that is suspended, and then goes on with what it believed. Meanwhile another
 // has taken over. Nothing is done twice, and the old one ends.
 func TestCase47PausedLeader(t *testing.T) {
+	if os.Getenv("SOAK") == "" {
+		t.Skip("takes minutes; SOAK=1 runs it")
+	}
 	trouble(t)
 	p := newProject(t, nil)
 	first := runProcess(t, "first", "--leader-elect")
