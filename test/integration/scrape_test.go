@@ -58,9 +58,15 @@ func scraping(t *testing.T, flags ...string) *scraper {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		made := make([]client.Object, 0, len(objects)+2)
+		for _, object := range objects {
+			made = append(made, object)
+		}
 		for _, name := range []string{givenSecret, serving.OwnSecret} {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: name}}
-			if err := client.IgnoreNotFound(suite.admin.Delete(context.Background(), secret)); err != nil {
+			made = append(made, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: name}})
+		}
+		for _, object := range made {
+			if err := client.IgnoreNotFound(suite.admin.Delete(context.Background(), object)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -160,8 +160,10 @@ func (p *project) quiet() {
 // on, and the operator asks again, more and more seldom.
 func TestCase34RenewalFails(t *testing.T) {
 	clock := &aheadClock{}
-	run, _ := withClock(t, clock)
+	run, r := withClock(t, clock)
 	p := newProject(t, run)
+	// The controller of namespaces, which does it otherwise, does not run.
+	r.Metrics.Admit(p.name)
 	s := p.session("refused", "hang", timeout(0), func(s *v1alpha1.AgenticSession) { s.Spec.InactivityTimeout = ptr(int64(0)) })
 	s.reaches(running)
 	old := s.runnerSecret()
