@@ -41,9 +41,11 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Content is what is shown and watched for.
 	Content monitoring.Content
-	// Serving tells how metrics are served now; ServingChanged, which may be nil, when that changes.
-	Serving        func() monitoring.Serving
-	ServingChanged <-chan event.GenericEvent
+	// Serving tells how metrics are served now, Scrapes whether they are read; Changed is when one of
+	// them is another.
+	Serving func() monitoring.Serving
+	Scrapes func() monitoring.Scrapes
+	Changed []<-chan event.GenericEvent
 	// Wired tells the metric of a part; it may be nil.
 	Wired func(part string, wired bool)
 
@@ -128,8 +130,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, slowestRetry),
 		}).
 		WatchesRawSource(source.Channel(r.pokes, always))
-	if r.ServingChanged != nil {
-		builder = builder.WatchesRawSource(source.Channel(r.ServingChanged, always))
+	for _, changed := range r.Changed {
+		builder = builder.WatchesRawSource(source.Channel(changed, always))
 	}
 	if err := builder.Complete(r); err != nil {
 		return fmt.Errorf("adding the controller of monitoring: %w", err)

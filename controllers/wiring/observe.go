@@ -153,6 +153,7 @@ func (r *Reconciler) observe(w *watches, installation monitoring.Installation) (
 		Console:            present(w.get(namespaced(monitoring.ConsoleNamespace))),
 		Served:             map[monitoring.Kind]bool{},
 		Serving:            r.Serving(),
+		Scrapes:            r.Scrapes(),
 		Content:            r.Content,
 	}
 	for _, kind := range monitoring.OptionalKinds {

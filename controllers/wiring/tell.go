@@ -30,7 +30,7 @@ const (
 func (r *Reconciler) tell(ctx context.Context, w *watches, world *monitoring.World, state monitoring.State) error {
 	if r.Wired != nil {
 		for _, c := range state.Conditions {
-			if c.Part != monitoring.PartSelected {
+			if !c.Part.Told() {
 				r.Wired(string(c.Part), c.Wired && !world.Off)
 			}
 		}

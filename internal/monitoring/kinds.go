@@ -89,8 +89,12 @@ func Places(namespace string) []Place {
 	}
 }
 
-// Part is a part of the wiring that is there or not. It is a label of ambient_monitoring_wired.
+// Part is a part of the wiring that is there or not. It is a label of ambient_monitoring_wired,
+// unless it is Told only.
 type Part string
+
+// Told says that a part is nothing that is kept in place: it tells of what others do.
+func (p Part) Told() bool { return p == PartSelected || p == PartScraped }
 
 // The parts.
 const (
@@ -104,6 +108,8 @@ const (
 	PartUserWorkload   Part = "user_workload_monitoring"
 	// PartState is the account of all others; it has no condition of its own.
 	PartState Part = "state"
-	// PartSelected says whether a Prometheus reads the ServiceMonitor.
+	// PartSelected says whether a Prometheus selects the ServiceMonitor.
 	PartSelected Part = "selected"
+	// PartScraped says whether the metrics are really read.
+	PartScraped Part = "scraped"
 )

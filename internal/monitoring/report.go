@@ -35,7 +35,7 @@ type State struct {
 
 // Parts are those that have a condition, in the order of the account.
 var Parts = []Part{
-	PartServiceMonitor, PartSelected, PartUserWorkload, PartScrapeToken, PartPrometheusRule,
+	PartServiceMonitor, PartSelected, PartScraped, PartUserWorkload, PartScrapeToken, PartPrometheusRule,
 	PartDashboard, PartQuickStart, PartYAMLSample, PartNetworkPolicy,
 }
 
@@ -48,20 +48,28 @@ func (w *World) Report(objects []Object, problems map[Part]Condition) State {
 		// Of several objects of a part the last one carries it.
 		made[objects[i].Part] = &objects[i]
 	}
+	monitor := made[PartServiceMonitor]
+	if monitor != nil && monitor.Kind != ServiceMonitors {
+		monitor = nil
+	}
 	for _, part := range Parts {
 		problem, failed := problems[part]
 		switch {
 		case failed:
 			state.Conditions = append(state.Conditions, problem)
-		case part == PartSelected:
-			if monitor := made[PartServiceMonitor]; monitor != nil && monitor.Kind == ServiceMonitors {
-				state.Conditions = append(state.Conditions, w.selected(labels.Set(monitor.Content.GetLabels())))
-			}
+		case part == PartSelected && monitor != nil:
+			state.Conditions = append(state.Conditions, w.selected(labels.Set(monitor.Content.GetLabels())))
+		case part == PartScraped && monitor != nil:
+			state.Conditions = append(state.Conditions, w.scraped(labels.Set(monitor.Content.GetLabels())))
+		case part == PartScraped && w.Scrapes == ScrapesSeen:
+			// Not only ServiceMonitors have metrics read.
+			state.Conditions = append(state.Conditions, w.scraped(nil))
+		case part.Told():
 		case part == PartUserWorkload:
 			state.Conditions = append(state.Conditions, w.userWorkload())
 		case part == PartScrapeToken:
 			state.Conditions = append(state.Conditions, w.token())
-		case made[part] != nil && !(part == PartServiceMonitor && made[part].Kind != ServiceMonitors):
+		case made[part] != nil && (part != PartServiceMonitor || monitor != nil):
 			state.Conditions = append(state.Conditions, condition(part, true, "Kept", name(made[part].Place)+" is kept in place"))
 		default:
 			state.Conditions = append(state.Conditions, w.absent(part))

@@ -38,16 +38,19 @@ func matches(selector *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && s.Matches(set)
 }
 
+func (w *World) reads(p *Prometheus, monitor labels.Set) bool {
+	return p.readsNamespace(w.Installation.Namespace, w.NamespaceLabels) && matches(p.Monitors, monitor)
+}
+
 // selected says which Prometheus reads the ServiceMonitor; where none does, why and what to do.
 func (w *World) selected(monitor labels.Set) Condition {
 	namespace := w.Installation.Namespace
 	var readers, almost []string
 	for i := range w.Prometheuses {
-		p := &w.Prometheuses[i]
-		switch in := p.readsNamespace(namespace, w.NamespaceLabels); {
-		case in && matches(p.Monitors, monitor):
+		switch p := &w.Prometheuses[i]; {
+		case w.reads(p, monitor):
 			readers = append(readers, p.String())
-		case in:
+		case p.readsNamespace(namespace, w.NamespaceLabels):
 			almost = append(almost, w.byLabels(p))
 		}
 	}
@@ -70,6 +73,25 @@ func (w *World) selected(monitor labels.Set) Condition {
 	default:
 		return condition(PartSelected, false, "Unknown", "the cluster has no Prometheus objects; whether something else reads ServiceMonitors is not known")
 	}
+}
+
+// scraped says whether metrics are really read, which a network, a certificate or a right may
+// hinder although everything is selected.
+func (w *World) scraped(monitor labels.Set) Condition {
+	switch w.Scrapes {
+	case ScrapesSeen:
+		return condition(PartScraped, true, "Scraped", "a Prometheus reads the metrics of the leading replica")
+	case ScrapesAwaited:
+		return condition(PartScraped, false, "Awaited", "no Prometheus has read the metrics of the leading replica yet")
+	}
+	for i := range w.Prometheuses {
+		if p := &w.Prometheuses[i]; w.reads(p, monitor) {
+			return missing(PartScraped, "NotScraped", fmt.Sprintf(
+				"no Prometheus has read the metrics of the leading replica for minutes, although %s selects the ServiceMonitor; its page of targets says why: kubectl -n %s port-forward prometheus-%s-0 9090, then open http://localhost:9090/targets?search=%s",
+				p, p.Namespace, p.Name, MetricsService))
+		}
+	}
+	return condition(PartScraped, false, "NotScraped", "no Prometheus reads the metrics of the leading replica, and none is known to select the ServiceMonitor")
 }
 
 // byLabels says with which labels a Prometheus would read the ServiceMonitor.

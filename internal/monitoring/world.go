@@ -51,6 +51,8 @@ type World struct {
 	TokenRefreshedAt string
 	// TrustVersion is the version of the object that Serving.Trust names; empty when it is not there.
 	TrustVersion string
+	// Scrapes says whether the metrics of this replica are read.
+	Scrapes Scrapes
 	// Prometheuses are the Prometheus objects of the cluster.
 	Prometheuses []Prometheus
 	Content      Content
@@ -84,6 +86,18 @@ type Serving struct {
 	Pending bool
 	Trust   Trust
 }
+
+// Scrapes says whether anything reads metrics.
+type Scrapes string
+
+// What is known of scrapes.
+const (
+	// ScrapesAwaited is too early to tell.
+	ScrapesAwaited Scrapes = ""
+	ScrapesSeen    Scrapes = "Seen"
+	// ScrapesMissing says that nothing has read metrics for a while.
+	ScrapesMissing Scrapes = "Missing"
+)
 
 // Content is what is shown and watched for, made elsewhere.
 type Content struct {

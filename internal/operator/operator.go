@@ -45,14 +45,14 @@ const (
 // Run works until the context ends.
 func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) error {
 	ctrl.SetLogger(zap.New(zap.UseDevMode(settings.DevMode), zap.StacktraceLevel(zapcore.DPanicLevel)))
-	mgr, certificates, err := NewManager(settings, cluster)
+	mgr, endpoint, err := NewManager(settings, cluster)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the cluster does not know the operator's kinds; install the CRDs with: make install (%w)", err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := Add(ctx, mgr, settings, metrics.New(crmetrics.Registry), certificates); err != nil {
+	if err := Add(ctx, mgr, settings, metrics.New(crmetrics.Registry), endpoint); err != nil {
 		return err
 	}
 	ctrl.Log.WithName("setup").Info("Starting", "version", buildinfo.Version, "revision", buildinfo.Revision(),
@@ -63,22 +63,28 @@ func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) err
 	return nil
 }
 
-// NewManager makes the manager: what is cached, how it is elected, where it serves. The certificates
-// are nil where metrics are not served over HTTPS.
-func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, *serving.Certificates, error) {
+// Endpoint is what is known where metrics are served.
+type Endpoint struct {
+	// Certificates are nil where metrics are not served over HTTPS.
+	Certificates *serving.Certificates
+	Scrapes      *serving.Scrapes
+}
+
+// NewManager makes the manager: what is cached, how it is elected, where it serves.
+func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, *Endpoint, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	cluster = rest.CopyConfig(cluster)
 	cluster.QPS, cluster.Burst = requestsPerSecond, requestBurst
 	cluster.UserAgent = "agentic-operator/" + buildinfo.Version
-	endpoint, certificates := metricsEndpoint(settings)
+	endpoint := &Endpoint{Scrapes: serving.NewScrapes(nil)}
 	grace, readYourWrites := 20*time.Second, true
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.CacheOptions(settings),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readYourWrites}},
-		Metrics:                       endpoint,
+		Metrics:                       endpoint.Scrapes.Noted(endpoint.options(settings)),
 		HealthProbeBindAddress:        settings.HealthAddress,
 		LeaderElection:                settings.LeaderElect,
 		LeaderElectionID:              leaseName,
@@ -89,28 +95,31 @@ func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, *s
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
-	return mgr, certificates, nil
+	return mgr, endpoint, nil
 }
 
-// metricsEndpoint says how metrics are served.
-func metricsEndpoint(settings *config.Config) (metricsserver.Options, *serving.Certificates) {
+// options says how metrics are served.
+func (e *Endpoint) options(settings *config.Config) metricsserver.Options {
 	if !settings.MetricsSecure || settings.MetricsAddress == "0" {
-		return metricsserver.Options{BindAddress: settings.MetricsAddress}, nil
+		return metricsserver.Options{BindAddress: settings.MetricsAddress}
 	}
-	certificates := serving.New(serving.Options{
+	e.Certificates = serving.New(serving.Options{
 		Namespace:   settings.Namespace,
 		GivenSecret: settings.MetricsCertSecret,
 		HTTP2:       settings.MetricsHTTP2,
 	})
-	return certificates.ServerOptions(settings.MetricsAddress), certificates
+	return e.Certificates.ServerOptions(settings.MetricsAddress)
 }
 
 // Add gives the manager its controllers, its certificates if it has any, and its health checks.
-func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *metrics.Set, certificates *serving.Certificates) error {
-	if certificates != nil {
-		if err := certificates.AddTo(ctx, mgr); err != nil {
+func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *metrics.Set, endpoint *Endpoint) error {
+	if endpoint.Certificates != nil {
+		if err := endpoint.Certificates.AddTo(ctx, mgr); err != nil {
 			return err
 		}
+	}
+	if err := mgr.Add(endpoint.Scrapes); err != nil {
+		return fmt.Errorf("adding what notes scrapes: %w", err)
 	}
 	if err := placeRunners(ctx, mgr, settings); err != nil {
 		return err
@@ -136,7 +145,7 @@ func Add(ctx context.Context, mgr ctrl.Manager, settings *config.Config, set *me
 	if err := shared.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	if err := wire(mgr, settings, set, certificates); err != nil {
+	if err := wire(mgr, settings, set, endpoint); err != nil {
 		return err
 	}
 	upgrades := &controllers.UpgradeReconciler{Config: settings, Clock: clock.RealClock{}}

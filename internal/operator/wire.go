@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ambient-code/agentic-operator/controllers/wiring"
 	"github.com/ambient-code/agentic-operator/internal/config"
@@ -18,19 +19,23 @@ import (
 )
 
 // wire adds the controller that wires the operator into the monitoring of its cluster.
-func wire(mgr ctrl.Manager, settings *config.Config, set *metrics.Set, certificates *serving.Certificates) error {
+func wire(mgr ctrl.Manager, settings *config.Config, set *metrics.Set, endpoint *Endpoint) error {
 	content, err := content(settings.Namespace)
 	if err != nil {
 		return err
 	}
 	wired := &wiring.Reconciler{
-		Config:         settings,
-		Clock:          clock.RealClock{},
-		Events:         mgr.GetEventRecorder("agentic-operator"),
-		Content:        content,
-		Serving:        func() monitoring.Serving { return served(settings, certificates) },
-		ServingChanged: certificates.Changed(),
-		Wired:          func(part string, wired bool) { set.Wired(metrics.Part(part), wired) },
+		Config:  settings,
+		Clock:   clock.RealClock{},
+		Events:  mgr.GetEventRecorder("agentic-operator"),
+		Content: content,
+		Serving: func() monitoring.Serving { return served(settings, endpoint.Certificates) },
+		Scrapes: func() monitoring.Scrapes { return scrapes(endpoint.Scrapes) },
+		Changed: []<-chan event.GenericEvent{endpoint.Scrapes.Changed()},
+		Wired:   func(part string, wired bool) { set.Wired(metrics.Part(part), wired) },
+	}
+	if endpoint.Certificates != nil {
+		wired.Changed = append(wired.Changed, endpoint.Certificates.Changed())
 	}
 	return wired.SetupWithManager(mgr)
 }
@@ -45,6 +50,17 @@ func served(settings *config.Config, certificates *serving.Certificates) monitor
 		now.Trust = monitoring.Trust{ConfigMap: trust.ConfigMap, Secret: trust.Secret, Key: trust.Key}
 	}
 	return now
+}
+
+func scrapes(seen *serving.Scrapes) monitoring.Scrapes {
+	switch read, known := seen.State(); {
+	case read:
+		return monitoring.ScrapesSeen
+	case known:
+		return monitoring.ScrapesMissing
+	default:
+		return monitoring.ScrapesAwaited
+	}
 }
 
 // portOf is the port of an address; 0 where none is served.

@@ -9,6 +9,8 @@
 //   - the operator's own, which the leader makes with a CA of its own and renews (issue.go,
 //     keeper.go), and which serves until there is a given one.
 //
+// Scrapes is the other thing that is known here: whether a Prometheus reads the metrics (scrapes.go).
+//
 // The versions of TLS and the ciphers are those that an OpenShift cluster asks for (profile.go,
 // cluster.go), elsewhere those of the Go version.
 package serving

@@ -82,11 +82,11 @@ func launch(ctx context.Context, env map[string]string, flags []string) (*operat
 	}
 	run := &operatorRun{gate: &gate{}, registry: prometheus.NewRegistry(), health: health, ended: make(chan error, 1)}
 	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper { return run.gate.before(next) })
-	mgr, certificates, err := operator.NewManager(settings, cluster)
+	mgr, endpoint, err := operator.NewManager(settings, cluster)
 	if err != nil {
 		return nil, err
 	}
-	if err := operator.Add(ctx, mgr, settings, metrics.New(run.registry), certificates); err != nil {
+	if err := operator.Add(ctx, mgr, settings, metrics.New(run.registry), endpoint); err != nil {
 		return nil, err
 	}
 	go func() { run.ended <- mgr.Start(ctx) }()

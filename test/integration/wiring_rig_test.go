@@ -40,6 +40,7 @@ type wiringRig struct {
 	dynamic    dynamic.Interface
 	gate       *gate
 	serving    monitoring.Serving
+	scrapes    monitoring.Scrapes
 	changed    chan event.GenericEvent
 	clock      clock.WithDelayedExecution
 	stop       func() error
@@ -155,7 +156,8 @@ func (w *wiringRig) start(env map[string]string) {
 	}
 	wired := &wiring.Reconciler{
 		Config: settings, Clock: w.clock, Events: mgr.GetEventRecorder("agentic-operator"),
-		Serving: func() monitoring.Serving { return w.serving }, ServingChanged: w.changed,
+		Serving: func() monitoring.Serving { return w.serving }, Scrapes: func() monitoring.Scrapes { return w.scrapes },
+		Changed: []<-chan event.GenericEvent{w.changed},
 		Content: monitoring.Content{
 			Rules: map[string]any{"groups": []any{map[string]any{"name": "a", "rules": []any{map[string]any{"record": "a:b", "expr": "vector(1)"}}}}},
 			QuickStart: map[string]any{"displayName": "First session", "durationMinutes": int64(5), "description": "d", "introduction": "i",
