@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -41,35 +43,67 @@ var unusedAccess = []string{
 	"events.k8s.io events patch",
 }
 
-// judgeAccess compares what the operator did, by the API server's own account, with what config/rbac
-// lets it do: nothing may be missing, and what is granted must be of use.
-func judgeAccess() int {
+// accessUsed is what the operator did, and what it was refused, by rights and how often.
+type accessUsed struct {
+	Requests      int
+	Used, Refused map[string]int
+}
+
+// usedAccess is that by the API server's own account; nil where it gives none.
+func usedAccess() (*accessUsed, error) {
 	if suite.audit == nil {
-		fmt.Println("access: not judged, the cluster writes no audit log (INTEGRATION_AUDIT_LOG)")
-		return 0
+		return nil, nil
 	}
 	events, err := suite.audit.of("")
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
-	used, refused := map[string]int{}, map[string]int{}
+	a := &accessUsed{Requests: len(events), Used: map[string]int{}, Refused: map[string]int{}}
 	for i := range events {
 		e := &events[i]
 		right := fmt.Sprintf("%s %s %s", e.ObjectRef.APIGroup, e.resource(), e.Verb)
 		if e.refusedByRBAC() {
-			refused[right]++
+			a.Refused[right]++
 		} else if e.ObjectRef.Resource != "" {
-			used[right]++
+			a.Used[right]++
 		}
 	}
+	return a, nil
+}
+
+func (a *accessUsed) save(to string) error {
+	content, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("writing the access that was used: %w", err)
+	}
+	return os.WriteFile(to, content, 0o600)
+}
+
+func (a *accessUsed) add(more *accessUsed) {
+	a.Requests += more.Requests
+	for right, times := range more.Used {
+		a.Used[right] += times
+	}
+	for right, times := range more.Refused {
+		a.Refused[right] += times
+	}
+}
+
+// judge compares it with what config/rbac lets the operator do: nothing may be missing, and what is
+// granted must be of use.
+func (a *accessUsed) judge() int {
+	if a == nil {
+		fmt.Println("access: not judged, the cluster writes no audit log (INTEGRATION_AUDIT_LOG)")
+		return 0
+	}
 	code := 0
-	for _, right := range sorted(refused) {
-		fmt.Printf("access: MISSING in config/rbac: %s (refused %d times)\n", strings.TrimSpace(right), refused[right])
+	for _, right := range sorted(a.Refused) {
+		fmt.Printf("access: MISSING in config/rbac: %s (refused %d times)\n", strings.TrimSpace(right), a.Refused[right])
 		code = 1
 	}
 	var unused []string
 	for _, right := range rights(append(slices.Clone(suite.access.rules), suite.access.localRules...)) {
-		if used[right] == 0 {
+		if a.Used[right] == 0 {
 			unused = append(unused, right)
 		}
 	}
@@ -81,7 +115,7 @@ func judgeAccess() int {
 			code = 1
 		}
 	}
-	fmt.Printf("access: %d requests by the operator used %d rights; %d refused, %d unused\n", len(events), len(used), len(refused), len(unused))
+	fmt.Printf("access: %d requests by the operator used %d rights; %d refused, %d unused\n", a.Requests, len(a.Used), len(a.Refused), len(unused))
 	return code
 }
 

@@ -4,7 +4,8 @@
 //
 // TestMain (this file) starts one local Kubernetes (cluster_test.go), installs the CRDs and the
 // operator's access (install_test.go) and, when all is done, judges the history of every session
-// (histories_test.go) and the access that was used (access_audit_test.go). Tests come in two kinds:
+// (histories_test.go) and the access that was used (access_audit_test.go). A run of all tests is done
+// in two halves side by side, each with a cluster (halves_test.go). Tests come in two kinds:
 //
 //   - those that share one operator begin with share(t): they run in parallel, each in a project
 //     (project_test.go) of its own;
@@ -70,9 +71,21 @@ func run(m *testing.M) (code int) {
 			return failed(err)
 		}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	whole := everything()
+	endWithFirstHalf()
+	other, err := startSecondHalf(ctx)
+	if err != nil {
+		cancel()
+		return failed(err)
+	}
+	defer func() {
+		if err := other.abandon(); err != nil {
+			code = failed(err)
+		}
+	}()
 	suite.logs = &logTail{}
 	ctrl.SetLogger(zap.New(zap.WriteTo(suite.logs), zap.Level(zapcore.InfoLevel), zap.StacktraceLevel(zapcore.DPanicLevel)))
-	ctx, cancel := context.WithCancel(context.Background())
 	cluster, err := startCluster(ctx)
 	if errors.Is(err, rig.ErrNotBuilt) {
 		cancel()
@@ -96,13 +109,35 @@ func run(m *testing.M) (code int) {
 	if err := stopShared(); err != nil {
 		code = failed(err)
 	}
-	if code == 0 {
-		code = judgeHistories()
+	return judge(code, other, whole)
+}
+
+// judge looks at all that happened, in the other half as well.
+func judge(code int, other *half, whole bool) int {
+	if judgeHistories() != 0 {
+		code = 1
 	}
-	if code == 0 && everything() {
-		code = judgeAccess()
+	used, err := usedAccess()
+	if err != nil {
+		return failed(err)
 	}
-	return code
+	if other != nil {
+		if err := other.end(used); err != nil {
+			code = failed(err)
+		}
+	}
+	report := os.Getenv(halfVariable)
+	switch {
+	case code != 0:
+		return code
+	case report != "":
+		if err := used.save(report); err != nil {
+			return failed(err)
+		}
+	case whole:
+		return used.judge()
+	}
+	return 0
 }
 
 // everything says that no test was left out, so that what was not seen does not happen.

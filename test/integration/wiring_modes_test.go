@@ -91,6 +91,13 @@ func TestPlainKubernetes(t *testing.T) {
 	}
 	rig.start(map[string]string{"MONITORING_LABELS": "release=kps"})
 	rig.says(monitoring.PartSelected, "Selected")
+	rig.says(monitoring.PartScraped, "Awaited")
+	rig.scraped(monitoring.ScrapesMissing)
+	if told := rig.says(monitoring.PartScraped, "NotScraped"); !strings.Contains(told, "kubectl -n "+rig.name+" port-forward prometheus-kps-0 9090") {
+		t.Errorf("the state does not tell where to look: %s", told)
+	}
+	rig.scraped(monitoring.ScrapesSeen)
+	rig.says(monitoring.PartScraped, "Scraped")
 	object := rig.appears(monitoring.ServiceMonitors, monitorName)
 	if object.GetLabels()["release"] != "kps" {
 		t.Errorf("the labels are %v", object.GetLabels())

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ type wiringRig struct {
 	dynamic    dynamic.Interface
 	gate       *gate
 	serving    monitoring.Serving
-	scrapes    monitoring.Scrapes
+	scrapes    atomic.Value
 	changed    chan event.GenericEvent
 	clock      clock.WithDelayedExecution
 	stop       func() error
@@ -61,6 +62,7 @@ func newWiring(t *testing.T) *wiringRig {
 		clock:   clock.RealClock{},
 		began:   time.Now(),
 	}
+	rig.scrapes.Store(monitoring.ScrapesAwaited)
 	var err error
 	if rig.dynamic, err = dynamic.NewForConfig(suite.config); err != nil {
 		t.Fatal(err)
@@ -70,6 +72,12 @@ func newWiring(t *testing.T) *wiringRig {
 	rig.ensure(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rig.name, Name: monitoring.ReaderAccount}})
 	rig.deploy()
 	return rig
+}
+
+// scraped tells the operator whether its metrics are read.
+func (w *wiringRig) scraped(now monitoring.Scrapes) {
+	w.scrapes.Store(now)
+	w.changed <- event.GenericEvent{Object: &corev1.Service{}}
 }
 
 func (w *wiringRig) ensure(object client.Object) {
@@ -156,7 +164,7 @@ func (w *wiringRig) start(env map[string]string) {
 	}
 	wired := &wiring.Reconciler{
 		Config: settings, Clock: w.clock, Events: mgr.GetEventRecorder("agentic-operator"),
-		Serving: func() monitoring.Serving { return w.serving }, Scrapes: func() monitoring.Scrapes { return w.scrapes },
+		Serving: func() monitoring.Serving { return w.serving }, Scrapes: func() monitoring.Scrapes { return w.scrapes.Load().(monitoring.Scrapes) },
 		Changed: []<-chan event.GenericEvent{w.changed},
 		Content: monitoring.Content{
 			Rules: map[string]any{"groups": []any{map[string]any{"name": "a", "rules": []any{map[string]any{"record": "a:b", "expr": "vector(1)"}}}}},

@@ -39,6 +39,8 @@ func TestWatched(t *testing.T) {
 		{"CalmWithoutMonitoring", calm},
 		{"MonitoringAppears", func(t *testing.T) { p = appears(t, monitoring.UserWorkload) }},
 		{"ScrapedSafely", func(t *testing.T) { scrapedSafely(t, p) }},
+		{"ToldToBeScraped", toldToBeScraped},
+		{"TokenReplaced", func(t *testing.T) { tokenReplaced(t, p) }},
 		{"Accepted", func(t *testing.T) { accepted(t) }},
 		{"RulesLoaded", func(t *testing.T) { rulesLoaded(t, p) }},
 		{"Counted", func(t *testing.T) { counted(t, p, project) }},
