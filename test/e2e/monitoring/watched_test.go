@@ -46,6 +46,7 @@ func TestWatched(t *testing.T) {
 		{"Counted", func(t *testing.T) { counted(t, p, project) }},
 		{"Documented", func(t *testing.T) { documented(t, p, project) }},
 		{"Dashboards", func(t *testing.T) { dashboards(t, p, project) }},
+		{"Runbook", func(t *testing.T) { runbook(t, project) }},
 		{"Drawn", func(t *testing.T) { drawn(t, p) }},
 		{"PlatformTakesOver", func(t *testing.T) { takesOver(t, p) }},
 	} {
