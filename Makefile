@@ -181,3 +181,4 @@ $(BIN)/deploy.yaml: $(KUSTOMIZE)
 
 include hack/packaging/packaging.mk
 include hack/tools/tools.mk
+include test/bench/bench.mk

@@ -25,6 +25,7 @@ type Config struct {
 	MetricsCertSecret string
 	MetricsHTTP2      bool
 	HealthAddress     string
+	PprofAddress      string
 	LeaderElect       bool
 	LegacyWatch       bool
 

@@ -59,6 +59,10 @@ var Settings = []Setting{
 		define: func(c *Config, f *flag.FlagSet) {
 			f.StringVar(&c.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served")
 		}},
+	{Flag: "pprof-bind-address", Default: "0", Meaning: "where profiles of the operator are served, without authentication: an address of the loopback interface; 0 serves none",
+		define: func(c *Config, f *flag.FlagSet) {
+			f.StringVar(&c.PprofAddress, "pprof-bind-address", "0", "where profiles of the operator are served, without authentication: an address of the loopback interface; 0 serves none")
+		}},
 	{Flag: "leader-elect", Default: "false", Meaning: "let one of several replicas work at a time",
 		define: func(c *Config, f *flag.FlagSet) {
 			f.BoolVar(&c.LeaderElect, "leader-elect", false, "let one of several replicas work at a time")

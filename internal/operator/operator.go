@@ -86,6 +86,7 @@ func NewManager(settings *config.Config, cluster *rest.Config) (ctrl.Manager, *E
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readYourWrites}},
 		Metrics:                       endpoint.Scrapes.Noted(endpoint.options(settings)),
 		HealthProbeBindAddress:        settings.HealthAddress,
+		PprofBindAddress:              settings.PprofAddress,
 		LeaderElection:                settings.LeaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       settings.Namespace,

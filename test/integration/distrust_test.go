@@ -148,6 +148,7 @@ func TestUnlabelledNamespaceDeleted(t *testing.T) {
 	p.settles(0)
 	p.label(v1alpha1.LabelManaged, "")
 	p.patch(s.object(), `{"metadata":{"finalizers":["example.com/hold"]}}`) // so that it is seen to the end
+	p.settles(0)                                                            // the project's settings tell that they are not kept
 	before := len(p.operator.gate.written(p.name))
 	p.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}})
 	p.eventually("the pod is gone", func() error { return noPods(s) })

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -75,18 +76,46 @@ func (p *Process) Kill() error {
 }
 
 // Memory is how many bytes of memory the operator's process holds, by the kernel's account.
-func (p *Process) Memory() (int64, error) {
+func (p *Process) Memory() (int64, error) { return p.status("VmRSS:") }
+
+// PeakMemory is the most that it has held.
+func (p *Process) PeakMemory() (int64, error) { return p.status("VmHWM:") }
+
+// status is a number of bytes from the kernel's account of the process.
+func (p *Process) status(field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, fmt.Errorf("reading how much memory the operator holds: %w", err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == field {
 			kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
 			return kilobytes << 10, err
 		}
 	}
 	return 0, errors.New("the kernel does not tell how much memory the operator holds")
+}
+
+// tick is the unit in which the kernel tells times of processors.
+const tick = 10 * time.Millisecond
+
+// CPU is how much time of a processor the operator has used.
+func (p *Process) CPU() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading how much time of a processor the operator used: %w", err)
+	}
+	// The name of the program, in parentheses, may have blanks in it.
+	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
+	var used time.Duration
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading how much time of a processor the operator used: %w", err)
+		}
+		used += time.Duration(ticks) * tick
+	}
+	return used, nil
 }
 
 // Stop ends the operator as Kubernetes would, and waits for it. It fails where the operator ended

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+)
+
+// project starts an operator where none runs, and makes a project.
+func (b *bench) project(ctx context.Context, name string) error {
+	if b.operator == nil {
+		if err := b.startOperator(ctx); err != nil {
+			return err
+		}
+	}
+	return b.cluster.Project(ctx, name)
+}
+
+// request asks all sessions s-0 to s-(n-1) for something and waits until they are in a phase.
+func (b *bench) request(ctx context.Context, namespace string, n int, wish string, phase v1alpha1.Phase) (*times, error) {
+	t, err := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, func(object client.Object) (string, bool) {
+		name, reached := inPhase(phase)(object)
+		_, asked := object.GetAnnotations()[v1alpha1.AnnotationDesiredPhase]
+		return name, reached && !asked
+	})
+	if err != nil {
+		return nil, err
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationDesiredPhase, wish)
+	err = each(n, func(i int) error {
+		name := fmt.Sprintf("s-%d", i)
+		t.create(name)
+		return b.client.Patch(ctx, &v1alpha1.AgenticSession{ObjectMeta: session(namespace, name, "").ObjectMeta}, client.RawPatch(types.MergePatchType, patch))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, t.wait(ctx)
+}
+
+// cycle stops and restarts all sessions of a burst.
+func cycle(ctx context.Context, b *bench) error {
+	const namespace = "cycle"
+	if err := b.project(ctx, namespace); err != nil {
+		return err
+	}
+	if _, err := b.untilRunning(ctx, namespace, b.sessions); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		wish    string
+		phase   v1alpha1.Phase
+		subject string
+	}{{"Stopped", v1alpha1.PhaseStopped, "stop"}, {"Running", v1alpha1.PhaseRunning, "start again"}} {
+		m, err := b.measure()
+		if err != nil {
+			return err
+		}
+		t, err := b.request(ctx, namespace, b.sessions, step.wish, step.phase)
+		if err != nil {
+			return err
+		}
+		values := arrivals(t)
+		if err := m.end(values, b.sessions); err != nil {
+			return err
+		}
+		b.results.add("cycle", step.subject, b.sessions, values)
+	}
+	return b.remove(ctx, namespace)
+}
+
+// restart ends the operator beside many finished and some running sessions and starts another: how long
+// until the Job of a new session is there, and what it asks of the API server about the old ones.
+func restart(ctx context.Context, b *bench) error {
+	const old, fresh = "restart-old", "restart-new"
+	for _, namespace := range []string{old, fresh} {
+		if err := b.project(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	if _, err := b.through(ctx, old, b.finished, "sleep 1s\nexit 0", v1alpha1.PhaseCompleted); err != nil {
+		return err
+	}
+	if err := b.stopOperator(); err != nil {
+		return err
+	}
+	mark, err := b.mark()
+	if err != nil {
+		return err
+	}
+	b.runs++
+	began := time.Now()
+	if b.operator, err = b.cluster.RunOperator(ctx, fmt.Sprintf("%s/operator-%d.log", b.dir, b.runs), nil); err != nil {
+		return err
+	}
+	t, err := b.untilRunning(ctx, fresh, 1)
+	if err != nil {
+		return err
+	}
+	values := map[string]float64{"all_s": time.Since(began).Seconds()}
+	if _, all := t.each(); all < values["all_s"] {
+		values["p50_s"] = all
+	}
+	all, writes, err := b.since(mark)
+	if err != nil {
+		return err
+	}
+	memory, err := b.operator.Memory()
+	if err != nil {
+		return err
+	}
+	values["requests"], values["writes"], values["peak_mb"] = float64(all.total()), float64(writes), float64(memory)/(1<<20)
+	b.results.add("restart", fmt.Sprintf("beside %d finished", b.finished), 1, values)
+	for _, namespace := range []string{old, fresh} {
+		if err := b.remove(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atRest is how long nothing happens.
+const atRest = time.Minute
+
+// resting looks at what running sessions cost while nothing happens.
+func resting(ctx context.Context, b *bench) error {
+	const namespace = "rest"
+	if err := b.stopOperator(); err != nil {
+		return err
+	}
+	if err := b.project(ctx, namespace); err != nil {
+		return err
+	}
+	base, err := b.settledMemory(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := b.untilRunning(ctx, namespace, b.idle); err != nil {
+		return err
+	}
+	memory, err := b.settledMemory(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	time.Sleep(atRest)
+	values := map[string]float64{"base_mb": float64(base) / (1 << 20), "kb_each": float64(memory-base) / 1024 / float64(b.idle)}
+	if err := m.end(values, 1); err != nil {
+		return err
+	}
+	b.results.add("rest", fmt.Sprintf("%s with %d running", atRest, b.idle), b.idle, values)
+	return b.remove(ctx, namespace)
+}
+
+// settledMemory waits until garbage has been collected: the least within a while.
+func (b *bench) settledMemory(ctx context.Context) (int64, error) {
+	least := int64(0)
+	for range 20 {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(time.Second):
+		}
+		now, err := b.operator.Memory()
+		if err != nil {
+			return 0, err
+		}
+		if least == 0 || now < least {
+			least = now
+		}
+	}
+	return least, nil
+}
+
+// renewal has the tokens of all sessions of a burst fall due at once.
+func renewal(ctx context.Context, b *bench) error {
+	const namespace = "renewal"
+	if err := b.project(ctx, namespace); err != nil {
+		return err
+	}
+	if _, err := b.untilRunning(ctx, namespace, b.sessions); err != nil {
+		return err
+	}
+	due := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	long := time.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339)
+	t, err := b.follow(ctx, &corev1.SecretList{}, namespace, b.sessions, func(object client.Object) (string, bool) {
+		at := object.GetAnnotations()[v1alpha1.AnnotationTokenExpiresAt]
+		return object.GetName(), at != "" && at > due && object.GetAnnotations()["bench"] != ""
+	})
+	if err != nil {
+		return err
+	}
+	secrets := &corev1.SecretList{}
+	if err := b.client.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelSession}); err != nil {
+		return fmt.Errorf("listing the token Secrets: %w", err)
+	}
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q,"bench":"due"}}}`, v1alpha1.AnnotationTokenExpiresAt, due, v1alpha1.AnnotationTokenRefreshedAt, long)
+	err = each(len(secrets.Items), func(i int) error {
+		t.create(secrets.Items[i].Name)
+		return b.client.Patch(ctx, &secrets.Items[i], client.RawPatch(types.MergePatchType, patch))
+	})
+	if err != nil {
+		return fmt.Errorf("having tokens fall due: %w", err)
+	}
+	if err := t.wait(ctx); err != nil {
+		return err
+	}
+	values := arrivals(t)
+	if err := m.end(values, b.sessions); err != nil {
+		return err
+	}
+	b.results.add("renewal", "tokens", b.sessions, values)
+	return b.remove(ctx, namespace)
+}
+
+// noisy asks for sessions in a quiet project, alone and beside one that asks for many at once.
+func noisy(ctx context.Context, b *bench) error {
+	const few = 10
+	for _, beside := range []int{0, b.sessions} {
+		quiet, loud := fmt.Sprintf("quiet-%d", beside), fmt.Sprintf("loud-%d", beside)
+		for _, namespace := range []string{quiet, loud} {
+			if err := b.project(ctx, namespace); err != nil {
+				return err
+			}
+		}
+		ended := make(chan error, 1)
+		if beside > 0 {
+			go func() {
+				_, err := b.untilRunning(ctx, loud, beside)
+				ended <- err
+			}()
+			time.Sleep(time.Second) // the noise has begun
+		} else {
+			ended <- nil
+		}
+		t, err := b.untilRunning(ctx, quiet, few)
+		if err != nil {
+			return err
+		}
+		b.results.add("noisy", fmt.Sprintf("%d sessions beside %d", few, beside), few, arrivals(t))
+		if err := <-ended; err != nil {
+			return err
+		}
+		for _, namespace := range []string{quiet, loud} {
+			if err := b.remove(ctx, namespace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pace is how many sessions a second the steady stream brings.
+const pace = 5
+
+// stream asks for sessions at a steady pace; each ends after a few seconds.
+func stream(ctx context.Context, b *bench) error {
+	const namespace = "stream"
+	if err := b.project(ctx, namespace); err != nil {
+		return err
+	}
+	n := int(b.stream.Seconds() * pace)
+	t, err := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(v1alpha1.PhaseRunning, v1alpha1.PhaseCompleted))
+	if err != nil {
+		return err
+	}
+	ends, err := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(v1alpha1.PhaseCompleted))
+	if err != nil {
+		return err
+	}
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second / pace)
+	defer tick.Stop()
+	for i := range n {
+		s := session(namespace, fmt.Sprintf("s-%d", i), "sleep 3s\nexit 0")
+		t.create(s.Name)
+		ends.create(s.Name)
+		if err := b.client.Create(ctx, s); err != nil {
+			return fmt.Errorf("creating session %s: %w", s.Name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	if err := t.wait(ctx); err != nil {
+		return err
+	}
+	if err := ends.wait(ctx); err != nil {
+		return err
+	}
+	values := arrivals(t)
+	if err := m.end(values, n); err != nil {
+		return err
+	}
+	b.results.add("stream", fmt.Sprintf("%d a second, whole life", pace), n, values)
+	return b.remove(ctx, namespace)
+}
