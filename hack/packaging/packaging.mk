@@ -42,6 +42,11 @@ release: ## Make a release: make release VERSION=x.y.z (DIGESTS=1 once its image
 	$(PACKAGING) freeze --version $(VERSION)
 	$(MAKE) generate bundle catalog VERSION=$$(cat VERSION)
 
+.PHONY: deprecate
+deprecate: ## Tell users to leave a release: make deprecate VERSION=x.y.z MESSAGE="why, and where to go"
+	$(PACKAGING) deprecate --version $(VERSION) --message "$(MESSAGE)"
+	$(MAKE) catalog
+
 .PHONY: publish
 publish: ## Write the layout of the community's catalogs: make publish TO=path/of/a/checkout
 	$(PACKAGING) publish --to $(abspath $(TO))

@@ -20,10 +20,6 @@ import (
 // soon is enough for what should take seconds, on a machine that has much else to do.
 const soon = 3 * time.Minute
 
-// namespace is where the operator is installed: not where the bundle suggests. Each test of an install
-// mode has one of its own, before the tests that run side by side.
-var namespace = "tools-of-the-team"
-
 var (
 	cluster   *rig.Cluster
 	lifecycle *olm.Lifecycle

@@ -27,7 +27,7 @@ func nothingForbidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := "system:serviceaccount:" + namespace + ":agentic-operator"
+	who := "system:serviceaccount:" + string(team) + ":agentic-operator"
 	requests, refused := 0, 0
 	for line := range bytes.Lines(content) {
 		var event struct {
@@ -62,10 +62,10 @@ func uninstall(t *testing.T) {
 	start(t, project, "orphan", "hang", nil)
 	reaches(t, project, "orphan", v1alpha1.PhaseRunning)
 	before := pictures(t)
-	readme(t, "delete subscription")
+	team.readme(t, "delete subscription")
 	until(t, soon, "the operator's pods to end", func(ctx context.Context) (bool, string) {
 		pods := &corev1.PodList{}
-		err := cluster.Client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": "agentic-operator"})
+		err := cluster.Client.List(ctx, pods, client.InNamespace(string(team)), client.MatchingLabels{"app.kubernetes.io/name": "agentic-operator"})
 		return err == nil && len(pods.Items) == 0, fmt.Sprintf("%d pods, %v", len(pods.Items), err)
 	})
 	until(t, soon, "the operator's rights to be removed", func(ctx context.Context) (bool, string) {
@@ -75,7 +75,7 @@ func uninstall(t *testing.T) {
 	undisturbed(t, before, pictures(t))
 	gone(t, late)
 	gone(t, project)
-	gone(t, namespace)
+	gone(t, string(team))
 }
 
 // rightsLeft names bindings of the operator's ServiceAccount.
@@ -87,7 +87,7 @@ func rightsLeft(ctx context.Context) string {
 	var left []string
 	for i := range bindings.Items {
 		for _, subject := range bindings.Items[i].Subjects {
-			if subject.Kind == "ServiceAccount" && subject.Namespace == namespace {
+			if subject.Kind == "ServiceAccount" && subject.Namespace == string(team) {
 				left = append(left, bindings.Items[i].Name)
 			}
 		}

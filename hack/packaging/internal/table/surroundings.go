@@ -112,7 +112,7 @@ func (f *files) inCode() ([]Row, error) {
 	named := func(words string) string {
 		return list(slices.DeleteFunc(slices.Clone(e2e), func(name string) bool { return !regexp.MustCompile(words).MatchString(name) }))
 	}
-	condition, err := f.mentions("OPERATOR_CONDITION_NAME", "internal", "controllers")
+	condition, err := f.mentions(`Upgradeable = "Upgradeable"`, "internal", "controllers")
 	if err != nil {
 		return nil, err
 	}
