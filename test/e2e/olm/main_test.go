@@ -1,8 +1,8 @@
 //go:build e2e
 
 // Package olm installs the operator with a real Operator Lifecycle Manager on a real node, from the
-// images and the catalog of its releases, and upgrades it while sessions run. It needs root; "make e2e"
-// runs it.
+// images and the catalog of its releases, and upgrades it while sessions run. It needs root; "make
+// e2e-olm" runs it.
 package olm
 
 import (
