@@ -42,6 +42,9 @@ func prepare(ctx context.Context, up *rig.Cluster, dir string) (after func() err
 	if err := publish(ctx); err != nil {
 		return nil, errors.Join(err, lifecycle.Stop())
 	}
+	if err := lifecycle.Available(ctx); err != nil {
+		return nil, errors.Join(err, lifecycle.Stop())
+	}
 	return lifecycle.Stop, nil
 }
 

@@ -167,16 +167,20 @@ func (p picture) String() string {
 	return text
 }
 
-// pictures takes one of each session.
+// pictures takes one of each session of our projects.
 func pictures(t *testing.T) map[string]picture {
 	t.Helper()
-	sessions := &v1alpha1.AgenticSessionList{}
-	if err := cluster.Client.List(t.Context(), sessions); err != nil {
-		t.Fatal(err)
+	var sessions []v1alpha1.AgenticSession
+	for _, name := range []string{project, late} {
+		found := &v1alpha1.AgenticSessionList{}
+		if err := cluster.Client.List(t.Context(), found, client.InNamespace(name)); err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, found.Items...)
 	}
 	taken := map[string]picture{}
-	for i := range sessions.Items {
-		s := &sessions.Items[i]
+	for i := range sessions {
+		s := &sessions[i]
 		p := picture{
 			phase: s.Status.Phase, run: s.Status.Run, job: s.Status.JobUID,
 			started: fmt.Sprint(s.Status.StartTime), completed: fmt.Sprint(s.Status.CompletionTime),

@@ -36,8 +36,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	steps := []step{
 		{"InstallOldest", func(t *testing.T) { installOldest(t, versions[0]) }},
-		{"ScorecardOfOldest", scorecardOfOldest},
-		{"SessionsInEveryPhase", everyPhase},
+		{"OldestAtWork", func(t *testing.T) {
+			sideBySide(t, map[string]func(*testing.T){"Scorecard": scorecardOfOldest, "SessionsInEveryPhase": everyPhase})
+		}},
 	}
 	for i, v := range versions[1:] {
 		steps = append(steps, step{"UpgradeTo" + v.Number, func(t *testing.T) { upgrade(t, versions[i], v) }})
@@ -59,6 +60,16 @@ func TestUpgrade(t *testing.T) {
 		if !t.Run(step.name, step.do) {
 			t.FailNow()
 		}
+	}
+}
+
+// sideBySide runs tests at the same time.
+func sideBySide(t *testing.T, tests map[string]func(*testing.T)) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
 	}
 }
 
