@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,32 @@ func onTheWay(t *testing.T) {
 	ask(t, project, "stopping", v1alpha1.DesiredStopped)
 	reaches(t, project, "stopping", v1alpha1.PhaseStopping)
 	reaches(t, project, "starting", v1alpha1.PhaseCreating)
+}
+
+// notLately has an earlier hold of upgrades, if there was one, be long ago: for a while after a hold there
+// is none, and starts that were slow may have been a reason for one.
+func notLately(t *testing.T, v olm.Version) {
+	t.Helper()
+	stored := team.object("operators.coreos.com/v2", "OperatorCondition", team.csv(v).GetName())
+	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	before := stored.DeepCopy()
+	conditions, _, err := unstructured.NestedSlice(stored.Object, "spec", "conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok {
+			m["lastTransitionTime"] = time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+		}
+	}
+	if err := unstructured.SetNestedSlice(stored.Object, conditions, "spec", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Client.Patch(t.Context(), stored, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // says waits until a version of the operator tells OLM that it may be upgraded, or may not, and why.

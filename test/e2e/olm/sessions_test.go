@@ -86,7 +86,7 @@ func projects(t *testing.T) {
 // its project has a Secret, one that is being started, one that runs, and one that ended in each way.
 func everyPhase(t *testing.T) {
 	t.Helper()
-	start(t, project, "runs", "hang", nil)
+	start(t, project, "runs", "hang", func(s *v1alpha1.AgenticSession) { s.Spec.Timeout = new(int64(7200)) })
 	start(t, project, "works", "sleep 1s", nil)
 	start(t, project, "fails", "exit 3", nil)
 	start(t, project, "stopped", "hang", nil)

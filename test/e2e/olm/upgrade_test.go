@@ -97,6 +97,7 @@ func upgrade(t *testing.T, from, v olm.Version) {
 	before := pictures(t)
 	held := v == versions[len(versions)-1]
 	if held {
+		notLately(t, from)
 		onTheWay(t)
 		says(t, from, "False", "SessionsInProgress")
 	}
