@@ -22,8 +22,9 @@ bundle: $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle of the version bein
 	$(PACKAGING) installer >config/olmv1/installer_role.yaml
 
 .PHONY: bundle-validate
-bundle-validate: $(OPERATOR_SDK) ## Run operator-sdk's validators on the bundle
-	$(OPERATOR_SDK) bundle validate bundle --select-optional suite=operatorframework
+bundle-validate: $(OPERATOR_SDK) ## Run operator-sdk's validators and ours on the bundle
+	go -C hack/packaging build -o $(BIN)/bundle-validator ./validator
+	$(OPERATOR_SDK) bundle validate bundle --select-optional suite=operatorframework --alpha-select-external $(BIN)/bundle-validator
 
 .PHONY: packaging-table
 packaging-table: packaging-tools ## Print what the bundle has, and the result of every validator and scorecard test

@@ -85,10 +85,14 @@ func TestTheValidatorOfArchitecturesFindsNothing(t *testing.T) {
 	everyBundle(t, func(t *testing.T, dir string) { operatorSDK(t, dir, "name=multiarch") })
 }
 
-func operatorSDK(t *testing.T, dir, selected string) {
+func operatorSDK(t *testing.T, dir, selected string, more ...string) {
 	t.Helper()
 	var out, problems bytes.Buffer
-	cmd := exec.Command(program(t, "operator-sdk"), "bundle", "validate", dir, "--select-optional", selected, "-o", "json-alpha1")
+	args := append([]string{"bundle", "validate", dir, "-o", "json-alpha1"}, more...)
+	if selected != "" {
+		args = append(args, "--select-optional", selected)
+	}
+	cmd := exec.Command(program(t, "operator-sdk"), args...)
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
 	var result struct {
