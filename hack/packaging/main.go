@@ -4,6 +4,8 @@
 //	packaging bundle                  finish the bundle that operator-sdk generated
 //	packaging prepare --version V     begin a release: change log, VERSION
 //	packaging freeze --version V      end a release: keep the bundle, add it to the catalog
+//	packaging deprecate --version V --message M
+//	                                  note that a released version should be left
 //	packaging catalog [--inline]      print the catalog
 //	packaging versions                print the released versions, oldest first
 //	packaging publish --to DIR        write the layout of the community's catalogs
@@ -28,6 +30,7 @@ var commands = map[string]func(context.Context, *repository, []string, io.Writer
 	"bundle":    finishBundle,
 	"prepare":   prepare,
 	"freeze":    freeze,
+	"deprecate": deprecate,
 	"catalog":   printCatalog,
 	"publish":   publishTo,
 	"versions":  printVersions,

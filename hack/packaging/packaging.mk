@@ -22,8 +22,9 @@ bundle: $(KUSTOMIZE) $(OPERATOR_SDK) ## Write the OLM bundle of the version bein
 	$(PACKAGING) installer >config/olmv1/installer_role.yaml
 
 .PHONY: bundle-validate
-bundle-validate: $(OPERATOR_SDK) ## Run operator-sdk's validators on the bundle
-	$(OPERATOR_SDK) bundle validate bundle --select-optional suite=operatorframework
+bundle-validate: $(OPERATOR_SDK) ## Run operator-sdk's validators and ours on the bundle
+	go -C hack/packaging build -o $(BIN)/bundle-validator ./validator
+	$(OPERATOR_SDK) bundle validate bundle --select-optional suite=operatorframework --alpha-select-external $(BIN)/bundle-validator
 
 .PHONY: packaging-table
 packaging-table: packaging-tools ## Print what the bundle has, and the result of every validator and scorecard test
@@ -41,6 +42,11 @@ release: ## Make a release: make release VERSION=x.y.z (DIGESTS=1 once its image
 	$(MAKE) generate bundle bundle-validate VERSION=$(VERSION)
 	$(PACKAGING) freeze --version $(VERSION)
 	$(MAKE) generate bundle catalog VERSION=$$(cat VERSION)
+
+.PHONY: deprecate
+deprecate: ## Tell users to leave a release: make deprecate VERSION=x.y.z MESSAGE="why, and where to go"
+	$(PACKAGING) deprecate --version $(VERSION) --message "$(MESSAGE)"
+	$(MAKE) catalog
 
 .PHONY: publish
 publish: ## Write the layout of the community's catalogs: make publish TO=path/of/a/checkout

@@ -6,7 +6,7 @@
 tools: $(CONTROLLER_GEN) $(KUSTOMIZE) $(GOLANGCI_LINT) $(BIN)/promtool ## Build the tools of make generate and make verify, and the one that tests the alerting rules
 
 .PHONY: packaging-tools
-packaging-tools: $(OPERATOR_SDK) $(OPM) ## Build operator-sdk and opm (heavy; only packaging needs them)
+packaging-tools: $(OPERATOR_SDK) $(OPM) $(KUSTOMIZE) ## Build operator-sdk and opm (heavy; only packaging needs them) and kustomize
 
 # Each tool is pinned in a module of its own and built again only when that module changes.
 LDFLAGS_golangci-lint = -X main.version=$(call version_of,golangci-lint,golangci-lint/v2)

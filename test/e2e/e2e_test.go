@@ -8,17 +8,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/test/rig"
@@ -28,57 +23,29 @@ import (
 var cluster *rig.Cluster
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	log.SetLogger(logr.Discard())
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(rig.Suite{Name: "e2e", Prepare: install}.Run(m.Run))
 }
 
-func run(ctx context.Context, m *testing.M) (int, error) {
-	if os.Geteuid() != 0 && os.Getenv("E2E") != "required" {
-		fmt.Println("skipped: a real node needs root; run: sudo make e2e")
-		return 0, nil
-	}
-	var err error
-	cluster, err = rig.Up(ctx, rig.Options{Name: fmt.Sprintf("e2e-%d", os.Getpid()), Node: rig.NodeReal, DieWithUs: true, Progress: os.Stdout})
-	if err != nil {
-		return 1, err
-	}
-	code := 1
-	if err = install(ctx); err == nil {
-		code = m.Run()
-	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	if downErr := cluster.Down(ending); downErr != nil {
-		return 1, downErr
-	}
-	return code, err
-}
-
-func install(ctx context.Context) error {
+// install puts the operator onto the cluster, with all that sessions may use.
+func install(ctx context.Context, up *rig.Cluster, _ string) (func() error, error) {
+	cluster = up
 	if err := cluster.Load(ctx, rig.OperatorImage, rig.RunnerImage, rig.GitServerImage, rig.StateSyncImage, rig.S3ServerImage); err != nil {
-		return err
+		return nil, err
 	}
 	env := map[string]string{
 		"AMBIENT_CODE_RUNNER_IMAGE": rig.RunnerImage.Name, "IMAGE_PULL_POLICY": "IfNotPresent",
 		"STATE_SYNC_IMAGE": rig.StateSyncImage.Name, "S3_ENDPOINT": rig.S3Endpoint, "S3_BUCKET": rig.S3Bucket,
 	}
 	if err := cluster.Install(ctx, env); err != nil {
-		return err
+		return nil, err
 	}
 	if err := register(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := cluster.S3Server(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return cluster.Ready(ctx)
+	return nil, cluster.Ready(ctx)
 }
 
 // project makes a managed namespace, enforcing Pod Security "restricted", for one test.

@@ -42,10 +42,10 @@ type scorecardTests struct {
 }
 
 // Scorecard runs the tests that a bundle lists as pods of the real node, under Pod Security
-// "restricted", on the operator that is installed. It gives the result of each, and the report as
-// scorecard prints it.
-func (c *Cluster) Scorecard(ctx context.Context, bundle string) (results []ScorecardTest, printed []byte, err error) {
-	images, err := c.scorecardImages(bundle)
+// "restricted", on the operator that is installed; all of them, or those that a selector on their labels
+// picks. It gives the result of each, at least one, and the report as scorecard prints it.
+func (c *Cluster) Scorecard(ctx context.Context, bundle, selector string) (results []ScorecardTest, printed []byte, err error) {
+	images, listed, err := c.scorecardImages(bundle)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,22 +58,25 @@ func (c *Cluster) Scorecard(ctx context.Context, bundle string) (results []Score
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "operator-sdk"), "scorecard", bundle, "--kubeconfig", c.Kubeconfig,
 		"--namespace", scorecardAccess, "--service-account", scorecardAccess, "--pod-security", "restricted",
-		"--untar-image", ScorecardImage.Name, "--wait-time", scorecardPatience, "--output", "json")
+		"--untar-image", ScorecardImage.Name, "--wait-time", scorecardPatience, "--output", "json", "--selector", selector)
 	cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, c.out)
 	failed := cmd.Run()
 	// It fails where a test does, and has printed all results then.
 	if results, err = scorecardResults(stdout.Bytes()); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("running scorecard: %w: %s", err, strings.TrimSpace(stderr.String())), failed)
 	}
+	if len(results) == 0 || selector == "" && len(results) != listed {
+		return nil, nil, fmt.Errorf("scorecard ran %d tests; the bundle %s lists %d", len(results), bundle, listed)
+	}
 	return results, stdout.Bytes(), nil
 }
 
 // scorecardImages are those of a bundle's tests under the names that the bundle has for them, and the
-// one that unpacks the bundle.
-func (c *Cluster) scorecardImages(bundle string) ([]Image, error) {
+// one that unpacks the bundle; with how many tests it lists.
+func (c *Cluster) scorecardImages(bundle string) (images []Image, listed int, err error) {
 	content, err := os.ReadFile(filepath.Join(bundle, "tests", "scorecard", "config.yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("reading scorecard's configuration: %w", err)
+		return nil, 0, fmt.Errorf("reading scorecard's configuration: %w", err)
 	}
 	var config struct {
 		Stages []struct {
@@ -81,16 +84,17 @@ func (c *Cluster) scorecardImages(bundle string) ([]Image, error) {
 		} `json:"stages"`
 	}
 	if err := yaml.Unmarshal(content, &config); err != nil {
-		return nil, fmt.Errorf("reading scorecard's configuration: %w", err)
+		return nil, 0, fmt.Errorf("reading scorecard's configuration: %w", err)
 	}
-	images := []Image{ScorecardImage}
+	images = []Image{ScorecardImage}
 	for _, stage := range config.Stages {
+		listed += len(stage.Tests)
 		for _, test := range stage.Tests {
 			image := ScorecardImage
 			if name, _, _ := strings.Cut(path.Base(test.Image), ":"); name == builtInScorecard {
 				image = Image{program: builtInScorecard}
 			} else if name != scorecardAccess {
-				return nil, fmt.Errorf("scorecard's configuration names the image %s, which is not made here", test.Image)
+				return nil, 0, fmt.Errorf("scorecard's configuration names the image %s, which is not made here", test.Image)
 			}
 			image.Name = test.Image
 			if !slices.ContainsFunc(images, func(i Image) bool { return i.Name == image.Name }) {
@@ -100,10 +104,10 @@ func (c *Cluster) scorecardImages(bundle string) ([]Image, error) {
 	}
 	for _, program := range []string{builtInScorecard, "operator-sdk"} {
 		if _, err := os.Stat(filepath.Join(c.bin, program)); err != nil {
-			return nil, fmt.Errorf("%s is not built; run make packaging-tools: %w", program, err)
+			return nil, 0, fmt.Errorf("%s is not built; run make packaging-tools: %w", program, err)
 		}
 	}
-	return images, nil
+	return images, listed, nil
 }
 
 func scorecardResults(printed []byte) ([]ScorecardTest, error) {

@@ -8,11 +8,8 @@ package monitoring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
@@ -40,59 +37,26 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e of monitoring:", err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(rig.Suite{Name: "e2e-monitoring", Prepare: install}.Run(m.Run))
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	if os.Geteuid() != 0 && os.Getenv("E2E") != "required" {
-		fmt.Println("skipped: a real node needs root; run: sudo make e2e")
-		return 0, nil
-	}
-	dir, err := os.MkdirTemp("", "e2e-monitoring-")
-	if err != nil {
-		return 1, fmt.Errorf("making a folder: %w", err)
-	}
-	defer func() {
-		if err == nil && code == 0 {
-			err = os.RemoveAll(dir)
-		} else {
-			fmt.Println("files and logs of monitoring are in", dir)
-		}
-	}()
-	cluster, err = rig.Up(ctx, rig.Options{Name: fmt.Sprintf("e2e-monitoring-%d", os.Getpid()), Node: rig.NodeReal, DieWithUs: true, Progress: os.Stdout})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		err = errors.Join(err, cluster.Down(ending))
-	}()
+// install readies the monitoring and puts the operator onto the cluster, which has none yet.
+func install(ctx context.Context, up *rig.Cluster, dir string) (after func() error, err error) {
+	cluster = up
 	if stack, err = monitoring.Prepare(ctx, cluster, dir); err != nil {
-		return 1, err
+		return nil, err
 	}
 	if err := openShift(ctx); err != nil {
-		return 1, err
+		return nil, err
 	}
 	if err := cluster.Load(ctx, rig.OperatorImage, rig.RunnerImage); err != nil {
-		return 1, err
+		return nil, err
 	}
 	env := map[string]string{"AMBIENT_CODE_RUNNER_IMAGE": rig.RunnerImage.Name, "IMAGE_PULL_POLICY": "IfNotPresent"}
 	if err := cluster.InstallInto(ctx, operatorNamespace, env); err != nil {
-		return 1, err
+		return nil, err
 	}
-	if err := cluster.ReadyIn(ctx, operatorNamespace); err != nil {
-		return 1, err
-	}
-	code = m.Run()
-	return code, stack.Stop()
+	return stack.Stop, cluster.ReadyIn(ctx, operatorNamespace)
 }
 
 // openShift makes what an operator tells OpenShift by: the namespaces of its monitoring and of what

@@ -45,18 +45,24 @@ func until(t *testing.T, patience time.Duration, wanted string, is func(context.
 	}
 }
 
+// site is a namespace that the operator is installed into, or is to be.
+type site string
+
+// team is where upgrades are tested: not where the bundle suggests.
+const team site = "tools-of-the-team"
+
 // object is one of OLM's, which have no Go types here.
-func object(apiVersion, kind, name string) *unstructured.Unstructured {
+func (s site) object(apiVersion, kind, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(apiVersion)
 	o.SetKind(kind)
-	o.SetNamespace(namespace)
+	o.SetNamespace(string(s))
 	o.SetName(name)
 	return o
 }
 
-func csv(v olm.Version) *unstructured.Unstructured {
-	return object("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "agentic-operator.v"+v.Number)
+func (s site) csv(v olm.Version) *unstructured.Unstructured {
+	return s.object("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "agentic-operator.v"+v.Number)
 }
 
 func field(o *unstructured.Unstructured, path ...string) string {
@@ -69,7 +75,7 @@ func field(o *unstructured.Unstructured, path ...string) string {
 
 // install applies what the README tells to apply, with another namespace and with the catalog as it
 // is when that version is the newest. More replacements are given in pairs, old and new.
-func install(t *testing.T, newest olm.Version, replacements ...string) {
+func (s site) install(t *testing.T, newest olm.Version, replacements ...string) {
 	t.Helper()
 	image, err := lifecycle.PublishCatalog(t.Context(), newest)
 	if err != nil {
@@ -79,7 +85,7 @@ func install(t *testing.T, newest olm.Version, replacements ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replacements = append(replacements, rig.OperatorNamespace, namespace,
+	replacements = append(replacements, rig.OperatorNamespace, string(s),
 		"agentic-operator-catalog:latest", image[strings.LastIndex(image, "/")+1:])
 	for pair := range slices.Chunk(replacements, 2) {
 		if !bytes.Contains(content, []byte(pair[0])) {
@@ -91,15 +97,15 @@ func install(t *testing.T, newest olm.Version, replacements ...string) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	readme(t, "kubectl apply -f", "config/olm/install.yaml", file)
+	s.readme(t, "kubectl apply -f", "config/olm/install.yaml", file)
 }
 
 // succeeded waits until a version is installed and works, and returns how long that took.
-func succeeded(t *testing.T, v olm.Version) time.Duration {
+func (s site) succeeded(t *testing.T, v olm.Version) time.Duration {
 	t.Helper()
 	began := time.Now()
 	until(t, soon, v.Number+" to be Succeeded", func(ctx context.Context) (bool, string) {
-		found := csv(v)
+		found := s.csv(v)
 		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
 			return false, err.Error()
 		}
@@ -110,10 +116,10 @@ func succeeded(t *testing.T, v olm.Version) time.Duration {
 }
 
 // operatorPods are the pods of the operator that are not being deleted.
-func operatorPods(ctx context.Context, t *testing.T) []corev1.Pod {
+func (s site) operatorPods(ctx context.Context, t *testing.T) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
-	if err := cluster.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": rig.OperatorName}); err != nil {
+	if err := cluster.Client.List(ctx, list, client.InNamespace(string(s)), client.MatchingLabels{"app.kubernetes.io/name": rig.OperatorName}); err != nil {
 		t.Fatal(err)
 	}
 	var pods []corev1.Pod
@@ -127,17 +133,15 @@ func operatorPods(ctx context.Context, t *testing.T) []corev1.Pod {
 
 // deployed checks that the operator runs as that version's bundle says: in its image, as its own
 // ServiceAccount, as often as the bundle wants it.
-func deployed(t *testing.T, v olm.Version) {
+func (s site) deployed(t *testing.T, v olm.Version) {
 	t.Helper()
 	// OLM is content with one of them.
 	until(t, soon, "both pods to be ready", func(ctx context.Context) (bool, string) {
 		d := &appsv1.Deployment{}
-		err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rig.OperatorName}, d)
-		s := d.Status
-		return err == nil && s.ObservedGeneration == d.Generation && s.UpdatedReplicas == 2 && s.AvailableReplicas == 2 && s.Replicas == 2,
-			fmt.Sprintf("%+v, %v", s, err)
+		err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: string(s), Name: rig.OperatorName}, d)
+		return err == nil && allReady(d), fmt.Sprintf("%+v, %v", d.Status, err)
 	})
-	for _, pod := range operatorPods(t.Context(), t) {
+	for _, pod := range s.operatorPods(t.Context(), t) {
 		container := pod.Spec.Containers[0]
 		if want := "quay.io/ambient_code/agentic-operator:" + v.Number; container.Image != want {
 			t.Errorf("pod %s runs %s, want %s", pod.Name, container.Image, want)
@@ -153,13 +157,19 @@ func deployed(t *testing.T, v olm.Version) {
 	}
 }
 
+// allReady says that a Deployment has both its replicas, both of its newest template and ready.
+func allReady(d *appsv1.Deployment) bool {
+	s := d.Status
+	return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == 2 && s.AvailableReplicas == 2 && s.Replicas == 2
+}
+
 // describe prints what is known of an installation that failed.
-func describe(t *testing.T, project string) {
+func (s site) describe(t *testing.T, project string) {
 	for _, args := range [][]string{
-		{"-n", namespace, "get", "catsrc,sub,ip,csv,og,pod,job", "-o", "wide"},
-		{"-n", namespace, "get", "sub,csv", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name} {.status}{\"\\n\"}{end}"},
-		{"-n", namespace, "get", "events", "--sort-by=.lastTimestamp"},
-		{"-n", namespace, "logs", "--tail=40", "--prefix", "-l", "app.kubernetes.io/name=agentic-operator"},
+		{"-n", string(s), "get", "catsrc,sub,ip,csv,og,pod,job", "-o", "wide"},
+		{"-n", string(s), "get", "sub,csv", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name} {.status}{\"\\n\"}{end}"},
+		{"-n", string(s), "get", "events", "--sort-by=.lastTimestamp"},
+		{"-n", string(s), "logs", "--tail=40", "--prefix", "-l", "app.kubernetes.io/name=agentic-operator"},
 		{"-n", "olm", "get", "pod", "-o", "wide"},
 		{"-n", "olm", "logs", "--tail=30", "deploy/catalog-operator"},
 		{"-n", "olm", "logs", "--tail=30", "deploy/olm-operator"},

@@ -46,7 +46,7 @@ func recordLeaders(t *testing.T) *succession {
 
 // follow watches until the API server ends the watch.
 func (s *succession) follow(ctx context.Context) {
-	events, err := cluster.Client.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: leaseName})
+	events, err := cluster.Client.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(string(team)), client.MatchingFields{metav1.ObjectNameField: leaseName})
 	if err != nil {
 		time.Sleep(100 * time.Millisecond) // the API server is away
 		return

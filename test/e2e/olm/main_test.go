@@ -1,8 +1,8 @@
 //go:build e2e
 
 // Package olm installs the operator with a real Operator Lifecycle Manager on a real node, from the
-// images and the catalog of its releases, and upgrades it while sessions run. It needs root; "make e2e"
-// runs it.
+// images and the catalog of its releases, and upgrades it while sessions run. It needs root; "make
+// e2e-olm" runs it.
 package olm
 
 import (
@@ -10,13 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ambient-code/agentic-operator/test/rig"
 	"github.com/ambient-code/agentic-operator/test/rig/olm"
@@ -24,10 +19,6 @@ import (
 
 // soon is enough for what should take seconds, on a machine that has much else to do.
 const soon = 3 * time.Minute
-
-// namespace is where the operator is installed: not where the bundle suggests. Each test of an install
-// mode has one of its own, before the tests that run side by side.
-var namespace = "tools-of-the-team"
 
 var (
 	cluster   *rig.Cluster
@@ -39,46 +30,22 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // the client says in errors what it has to say
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e of OLM:", err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(rig.Suite{Name: "e2e-olm", Audit: true, Prepare: prepare}.Run(m.Run))
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	if os.Geteuid() != 0 && os.Getenv("E2E") != "required" {
-		fmt.Println("skipped: a real node needs root; run: sudo make e2e")
-		return 0, nil
-	}
-	dir, err := os.MkdirTemp("", "e2e-olm-")
-	if err != nil {
-		return 1, fmt.Errorf("making a folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cluster, err = rig.Up(ctx, rig.Options{
-		Name: fmt.Sprintf("e2e-olm-%d", os.Getpid()), Node: rig.NodeReal, Audit: true, DieWithUs: true, Progress: os.Stdout,
-	})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		err = errors.Join(err, cluster.Down(ending))
-	}()
+// prepare puts the Operator Lifecycle Manager onto the cluster and publishes every version.
+func prepare(ctx context.Context, up *rig.Cluster, dir string) (after func() error, err error) {
+	cluster = up
 	if lifecycle, err = olm.Install(ctx, cluster, dir); err != nil {
-		return 1, err
+		return nil, err
 	}
 	if err := publish(ctx); err != nil {
-		return 1, errors.Join(err, lifecycle.Stop())
+		return nil, errors.Join(err, lifecycle.Stop())
 	}
-	code = m.Run()
-	return code, lifecycle.Stop()
+	if err := lifecycle.Available(ctx); err != nil {
+		return nil, errors.Join(err, lifecycle.Stop())
+	}
+	return lifecycle.Stop, nil
 }
 
 // publish publishes every version.

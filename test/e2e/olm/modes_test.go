@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,16 +36,38 @@ func TestInstallModes(t *testing.T) {
 		t.Error("the bundle does not support AllNamespaces")
 	}
 	for mode, watched := range targets {
-		t.Run(mode, func(t *testing.T) {
-			own := "mode-" + strings.ToLower(mode)
-			namespaces(t, own)
-			if mode != "OwnNamespace" {
-				namespaces(t, watched(own)...)
-			}
+		own := site("mode-" + strings.ToLower(mode))
+		all := append(watched(string(own)), string(own), own.elsewhere())
+		slices.Sort(all)
+		namespaces(t, slices.Compact(all)...)
+	}
+	// Side by side, as their namespaces are apart. What they share on the cluster goes with the first
+	// that is uninstalled.
+	for _, step := range []struct {
+		name string
+		do   func(t *testing.T, own site, mode string, watched []string)
+	}{
+		{"Install", func(t *testing.T, own site, mode string, watched []string) {
 			if modes[mode] {
-				serves(t, own, watched(own))
+				own.serves(t, watched)
 			} else {
-				refused(t, current, mode, own, watched(own))
+				own.refused(t, current, mode, watched)
+			}
+		}},
+		{"Uninstall", func(t *testing.T, own site, mode string, _ []string) {
+			if modes[mode] {
+				own.readme(t, "delete subscription")
+				gone(t, string(own))
+			}
+		}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			for mode, watched := range targets {
+				t.Run(mode, func(t *testing.T) {
+					t.Parallel()
+					own := "mode-" + strings.ToLower(mode)
+					step.do(t, site(own), mode, watched(own))
+				})
 			}
 		})
 	}
@@ -81,16 +104,15 @@ func installModes(t *testing.T, v olm.Version) map[string]bool {
 	return modes
 }
 
-func refused(t *testing.T, v olm.Version, mode, own string, watched []string) {
+func (s site) refused(t *testing.T, v olm.Version, mode string, watched []string) {
 	t.Helper()
-	group := object("operators.coreos.com/v1", "OperatorGroup", "agentic-operator")
-	group.SetNamespace(own)
+	group := s.object("operators.coreos.com/v1", "OperatorGroup", "agentic-operator")
 	group.Object["spec"] = map[string]any{"targetNamespaces": list(watched)}
 	if err := cluster.Client.Create(t.Context(), group); err != nil {
 		t.Fatal(err)
 	}
 	o := manifest(t, v)
-	o.SetNamespace(own)
+	o.SetNamespace(string(s))
 	if err := cluster.Client.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +124,7 @@ func refused(t *testing.T, v olm.Version, mode, own string, watched []string) {
 		t.Errorf("OLM says %s: %s; want UnsupportedOperatorGroup and the name of the mode", reason, message)
 	}
 	pods := &corev1.PodList{}
-	if err := cluster.Client.List(t.Context(), pods, client.InNamespace(own)); err != nil || len(pods.Items) != 0 {
+	if err := cluster.Client.List(t.Context(), pods, client.InNamespace(string(s))); err != nil || len(pods.Items) != 0 {
 		t.Errorf("%d pods run, %v; want none", len(pods.Items), err)
 	}
 	if err := cluster.Client.Delete(t.Context(), o); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // readme runs the commands of the README's section on OLM that hold a text, as they stand there but
 // for the namespace and the given replacements, in pairs of old and new.
-func readme(t *testing.T, holding string, replacements ...string) {
+func (s site) readme(t *testing.T, holding string, replacements ...string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(cluster.Root(), "README.md"))
 	if err != nil {
@@ -31,7 +31,7 @@ func readme(t *testing.T, holding string, replacements ...string) {
 	if commands == "" {
 		t.Fatalf("the README tells no command with %q", holding)
 	}
-	commands = strings.NewReplacer(append(replacements, rig.OperatorNamespace, namespace)...).Replace(commands)
+	commands = strings.NewReplacer(append(replacements, rig.OperatorNamespace, string(s))...).Replace(commands)
 	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", commands)
 	shell.Dir = cluster.Root()
 	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Dir(cluster.Kubectl())+":"+os.Getenv("PATH"))

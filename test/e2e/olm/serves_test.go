@@ -14,24 +14,21 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
-// serves installs the version being worked on for some namespaces, wants it to run a session in each
-// of them and to leave one elsewhere alone, and uninstalls it.
-func serves(t *testing.T, own string, watched []string) {
-	t.Helper()
-	usual := namespace
-	namespace = own
+// elsewhere is a namespace that an installation is not for.
+func (s site) elsewhere() string { return string(s) + "-elsewhere" }
+
+// serves installs the version being worked on for some namespaces, and wants it to run a session in each
+// of them and to leave one elsewhere alone.
+func (s site) serves(t *testing.T, watched []string) {
 	t.Cleanup(func() {
 		if t.Failed() {
-			describe(t, watched[0])
+			s.describe(t, watched[0])
 		}
-		namespace = usual
 	})
-	elsewhere := own + "-elsewhere"
-	namespaces(t, elsewhere)
-	install(t, current, "spec: {}", "spec: {targetNamespaces: ["+strings.Join(watched, ", ")+"]}")
-	t.Logf("version %s is Succeeded %s after the Subscription", current.Number, succeeded(t, current))
-	deployed(t, current)
-	for _, project := range append(watched, elsewhere) {
+	s.install(t, current, "spec: {}", "spec: {targetNamespaces: ["+strings.Join(watched, ", ")+"]}")
+	t.Logf("version %s is Succeeded %s after the Subscription", current.Number, s.succeeded(t, current))
+	s.deployed(t, current)
+	for _, project := range append(watched, s.elsewhere()) {
 		manage(t, project)
 		start(t, project, "works", "sleep 1s", nil)
 	}
@@ -39,11 +36,9 @@ func serves(t *testing.T, own string, watched []string) {
 		reaches(t, project, "works", v1alpha1.PhaseCompleted)
 	}
 	// Pending is what the API server makes of no phase.
-	if s := get(t, elsewhere, "works"); s.Status.Phase != v1alpha1.PhasePending || len(s.Status.Conditions) > 0 || s.Status.Run > 0 {
-		t.Errorf("the session in %s, which the operator is not for, has the status %+v", elsewhere, s.Status)
+	if left := get(t, s.elsewhere(), "works"); left.Status.Phase != v1alpha1.PhasePending || len(left.Status.Conditions) > 0 || left.Status.Run > 0 {
+		t.Errorf("the session in %s, which the operator is not for, has the status %+v", s.elsewhere(), left.Status)
 	}
-	readme(t, "delete subscription")
-	gone(t, own)
 }
 
 // manage makes a namespace a project with the Secret that its runners need.

@@ -25,29 +25,31 @@ const mostTimeWithoutLeader = 5 * time.Second
 // through the channel up to the version being worked on, without one of them noticing. At the end it
 // is uninstalled while sessions run. The steps build on each other. (Cases 48 to 53.)
 func TestUpgrade(t *testing.T) {
-	t.Parallel()
 	t.Cleanup(func() {
 		if t.Failed() {
-			describe(t, project)
+			team.describe(t, project)
 		}
 	})
-	steps := []struct {
+	type step struct {
 		name string
 		do   func(t *testing.T)
-	}{
+	}
+	steps := []step{
 		{"InstallOldest", func(t *testing.T) { installOldest(t, versions[0]) }},
-		{"SessionsInEveryPhase", everyPhase},
+		{"OldestAtWork", func(t *testing.T) {
+			sideBySide(t, map[string]func(*testing.T){"Scorecard": scorecardOfOldest, "SessionsInEveryPhase": everyPhase})
+		}},
 	}
 	for i, v := range versions[1:] {
-		steps = append(steps, struct {
-			name string
-			do   func(t *testing.T)
-		}{"UpgradeTo" + v.Number, func(t *testing.T) { upgrade(t, versions[i], v) }})
+		steps = append(steps, step{"UpgradeTo" + v.Number, func(t *testing.T) { upgrade(t, versions[i], v) }})
+		if i == 0 {
+			steps = append(steps, step{"StopWhatStarts", giveUp})
+		}
+		if v == current {
+			steps = append(steps, step{"Scorecard", scorecard})
+		}
 	}
-	steps = append(steps, []struct {
-		name string
-		do   func(t *testing.T)
-	}{
+	steps = append(steps, []step{
 		{"SessionsGoOn", goOn},
 		{"SettingsOfTheSubscription", configure},
 		{"NothingWasForbidden", nothingForbidden},
@@ -61,15 +63,25 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// sideBySide runs tests at the same time.
+func sideBySide(t *testing.T, tests map[string]func(*testing.T)) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
 // installOldest installs a version where nothing is, not even a kind of monitoring (case 51), and
 // wants it to come by its bundle's image.
 func installOldest(t *testing.T, v olm.Version) {
-	install(t, v)
-	t.Logf("version %s is Succeeded %s after the Subscription", v.Number, succeeded(t, v))
-	readme(t, "kubectl -n "+rig.OperatorNamespace+" wait")
-	deployed(t, v)
+	team.install(t, v)
+	t.Logf("version %s is Succeeded %s after the Subscription", v.Number, team.succeeded(t, v))
+	team.readme(t, "kubectl -n "+rig.OperatorNamespace+" wait")
+	team.deployed(t, v)
 	jobs := &batchv1.JobList{}
-	if err := cluster.Client.List(t.Context(), jobs, client.InNamespace(namespace), client.HasLabels{"operatorframework.io/bundle-unpack-ref"}); err != nil {
+	if err := cluster.Client.List(t.Context(), jobs, client.InNamespace(string(team)), client.HasLabels{"operatorframework.io/bundle-unpack-ref"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(jobs.Items) != 1 || jobs.Items[0].Status.Succeeded != 1 {
@@ -78,50 +90,68 @@ func installOldest(t *testing.T, v olm.Version) {
 	projects(t)
 }
 
-// upgrade publishes a version and waits until OLM has installed it. A session is made while that goes
-// on: one of the operators starts it. The last version is held back for a while.
+// upgrade publishes a version and waits until OLM has installed it. While that goes on a session is made,
+// one is stopped, and the token of one is due: one of the operators sees to them. The last version is
+// held back by the one before it, which has sessions to see to, until it has done so.
 func upgrade(t *testing.T, from, v olm.Version) {
-	last := v.Number == versions[len(versions)-1].Number
-	if last {
-		hold(t, from, true)
-	}
 	before := pictures(t)
-	leaders := recordLeaders(t)
-	install(t, v)
-	until(t, soon, "OLM to begin", func(ctx context.Context) (bool, string) {
-		found := csv(v)
-		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)
-		return err == nil, fmt.Sprint(err)
-	})
-	if last {
-		heldBack(t, v, from)
-		hold(t, from, false)
+	held := v == versions[len(versions)-1]
+	if held {
+		notLately(t, from)
+		onTheWay(t)
+		says(t, from, "False", "SessionsInProgress")
 	}
-	between := "between-" + strings.ReplaceAll(v.Number, ".", "-")
-	start(t, project, between, "sleep 1s", nil)
-	took := succeeded(t, v)
+	label := strings.ReplaceAll(v.Number, ".", "-")
+	comes, leaves := "comes-"+label, "leaves-"+label
+	start(t, project, leaves, "hang", nil)
+	reaches(t, project, leaves, v1alpha1.PhaseRunning)
+	leaders := recordLeaders(t)
+	team.install(t, v)
+	begun(t, v)
+	if held {
+		heldBack(t, v, from)
+	}
+	token := age(t, project, "runs")
+	start(t, project, comes, "sleep 1s", nil)
+	ask(t, project, leaves, v1alpha1.DesiredStopped)
+	took := team.succeeded(t, v)
 	t.Logf("version %s is Succeeded %s after OLM began", v.Number, took)
 	// Readiness that waits for leadership would never end, and what is slow would time out (case 49).
 	if took > 2*time.Minute {
 		t.Errorf("the upgrade took %s", took)
 	}
-	deployed(t, v)
+	team.deployed(t, v)
 	led(t, leaders)
-	if gap := leaders.longestGap(t); gap > mostTimeWithoutLeader {
+	gap := leaders.longestGap(t)
+	if gap > mostTimeWithoutLeader {
 		t.Errorf("nobody led for %s, want at most %s", gap, mostTimeWithoutLeader)
 	}
-	if s := reaches(t, project, between, v1alpha1.PhaseCompleted); s.Status.Run != 1 {
-		t.Errorf("session %s is in run %d, want 1", between, s.Status.Run)
+	for name, phase := range map[string]v1alpha1.Phase{comes: v1alpha1.PhaseCompleted, leaves: v1alpha1.PhaseStopped} {
+		if s := reaches(t, project, name, phase); s.Status.Run != 1 {
+			t.Errorf("session %s is in run %d, want 1", name, s.Status.Run)
+		}
 	}
-	undisturbed(t, before, pictures(t))
-	validToken(t, project, "runs")
+	renewed(t, project, "runs", token)
+	after := pictures(t)
+	undisturbed(t, before, after)
+	note(t, from.Number, v.Number, took, gap, before, after)
+}
+
+// begun waits until OLM has begun to install a version.
+func begun(t *testing.T, v olm.Version) {
+	t.Helper()
+	until(t, soon, "OLM to begin", func(ctx context.Context) (bool, string) {
+		found := team.csv(v)
+		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // led waits until one of the pods that run now leads.
 func led(t *testing.T, leaders *succession) {
 	t.Helper()
 	until(t, soon, "a leader of the new version", func(ctx context.Context) (bool, string) {
-		for _, pod := range operatorPods(ctx, t) {
+		for _, pod := range team.operatorPods(ctx, t) {
 			if strings.HasPrefix(leaders.holder(), pod.Name+"_") {
 				return true, ""
 			}
@@ -132,19 +162,18 @@ func led(t *testing.T, leaders *succession) {
 
 // configure sets a variable where OLM keeps it. (Case 57: what is set on the Deployment is reverted.)
 func configure(t *testing.T) {
-	readme(t, "FINISHED_JOB_TTL")
+	team.readme(t, "FINISHED_JOB_TTL")
 	until(t, soon, "a Deployment with the variable, all of it ready", func(ctx context.Context) (bool, string) {
 		d := &appsv1.Deployment{}
-		if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rig.OperatorName}, d); err != nil {
+		if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: string(team), Name: rig.OperatorName}, d); err != nil {
 			return false, err.Error()
 		}
 		for _, v := range d.Spec.Template.Spec.Containers[0].Env {
 			if v.Name == "FINISHED_JOB_TTL" && v.Value == "3600" {
-				s := d.Status
-				return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == 2 && s.AvailableReplicas == 2 && s.Replicas == 2, fmt.Sprintf("%+v", s)
+				return allReady(d), fmt.Sprintf("%+v", d.Status)
 			}
 		}
 		return false, "without the variable"
 	})
-	readme(t, "get installplans")
+	team.readme(t, "get installplans")
 }

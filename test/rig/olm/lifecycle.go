@@ -48,6 +48,7 @@ type Lifecycle struct {
 }
 
 // Install puts the Operator Lifecycle Manager onto the cluster, with a folder for what is made on the way.
+// It does not wait until it works: see Available.
 func Install(ctx context.Context, cluster *rig.Cluster, dir string) (*Lifecycle, error) {
 	if _, err := os.Stat(busybox); err != nil {
 		return nil, fmt.Errorf("images of the Operator Lifecycle Manager need busybox; install Debian's package busybox-static: %w", err)
@@ -63,7 +64,7 @@ func Install(ctx context.Context, cluster *rig.Cluster, dir string) (*Lifecycle,
 	if l.registry, err = cluster.ServeImages(ctx, filepath.Join(bin, "registry"), filepath.Join(dir, "registry.log")); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(l.publishItself(ctx), l.apply(ctx), l.available(ctx)); err != nil {
+	if err := errors.Join(l.publishItself(ctx), l.apply(ctx)); err != nil {
 		return nil, errors.Join(err, l.registry.Stop())
 	}
 	return l, nil
@@ -120,7 +121,8 @@ func (l *Lifecycle) applyObjects(ctx context.Context) error {
 	}
 }
 
-func (l *Lifecycle) available(ctx context.Context) error {
+// Available waits until the Operator Lifecycle Manager works.
+func (l *Lifecycle) Available(ctx context.Context) error {
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 			d := &appsv1.Deployment{}

@@ -13,8 +13,8 @@ import (
 var replaced = regexp.MustCompile(`(?m)^  replaces: .*$`)
 
 // After makes up the release after the version being worked on: the same bundle under the next number,
-// in a copy of the catalog where the version being worked on is released. So tests can upgrade from the
-// newest code, not only to it.
+// in a copy of the catalog where the version being worked on is released and the oldest one deprecated.
+// So tests can upgrade from the newest code, not only to it.
 func (l *Lifecycle) After(ctx context.Context, v Version) (Version, error) {
 	root, copied := l.cluster.Root(), filepath.Join(l.dir, "after")
 	for _, folder := range []string{"bundle", "catalog", "config/manifests"} {
@@ -24,6 +24,13 @@ func (l *Lifecycle) After(ctx context.Context, v Version) (Version, error) {
 	}
 	next := Version{Bundle: filepath.Join(copied, "bundle"), repository: copied}
 	if _, err := l.run(ctx, next, "freeze", "--version", v.Number); err != nil {
+		return Version{}, err
+	}
+	oldest, err := l.oldest(ctx)
+	if err != nil {
+		return Version{}, err
+	}
+	if _, err := l.run(ctx, next, "deprecate", "--version", oldest, "--message", "use a newer version"); err != nil {
 		return Version{}, err
 	}
 	number, err := os.ReadFile(filepath.Join(copied, "VERSION"))
@@ -42,6 +49,15 @@ func (l *Lifecycle) After(ctx context.Context, v Version) (Version, error) {
 		return Version{}, fmt.Errorf("writing the bundle of version %s: %w", next.Number, err)
 	}
 	return next, nil
+}
+
+func (l *Lifecycle) oldest(ctx context.Context) (string, error) {
+	released, err := l.run(ctx, Version{}, "versions")
+	if err != nil {
+		return "", err
+	}
+	first, _, _ := strings.Cut(string(released), "\n")
+	return first, nil
 }
 
 // run runs hack/packaging on the repository of a version.

@@ -84,17 +84,6 @@ func (l *Lifecycle) PublishRunner(ctx context.Context) error {
 	return l.registry.Push(ctx, runnerImage, rig.Contents{Programs: map[string]string{"/usr/local/bin/reference-runner": program}})
 }
 
-// PublishScorecard publishes the images that operator-sdk's scorecard runs, and returns the name of
-// the one that it must be told.
-func (l *Lifecycle) PublishScorecard(ctx context.Context, tests string) (untar string, err error) {
-	untar = "quay.io/operator-framework/scorecard-untar:latest"
-	err = errors.Join(
-		l.registry.Push(ctx, untar, rig.Contents{Programs: map[string]string{busybox: busybox}}),
-		l.registry.Push(ctx, tests, rig.Contents{Programs: map[string]string{"/usr/local/bin/scorecard-test": l.cluster.Tool("scorecard-test")}}),
-	)
-	return untar, err
-}
-
 // publishBundle publishes the image of a bundle, with the labels that its metadata repeats.
 func (l *Lifecycle) publishBundle(ctx context.Context, v Version) error {
 	has := rig.Contents{Files: map[string]string{}}

@@ -17,6 +17,8 @@ func Problems(t *Template) []string {
 		case "olm.channel":
 			channels++
 			found = append(found, channelProblems(o)...)
+		case deprecations:
+			found = append(found, deprecationProblems(t, o)...)
 		case "olm.package":
 			if t.Channel(o.DefaultChannel) == nil {
 				found = append(found, fmt.Sprintf("the default channel %q is none of the channels", o.DefaultChannel))

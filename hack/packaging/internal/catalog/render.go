@@ -77,14 +77,14 @@ func (s *Source) graph() ([]byte, error) {
 	until := *s.Template
 	until.Objects = nil
 	for _, o := range s.Template.Objects {
-		if o.Schema == "olm.channel" {
+		if o.Schema == "olm.channel" || o.Schema == deprecations {
 			var entries []Entry
 			for _, e := range o.Entries {
-				v, err := Version(e.Name)
+				older, err := s.holds(e)
 				if err != nil {
 					return nil, err
 				}
-				if v.LTE(*s.Last) {
+				if older {
 					entries = append(entries, e)
 				}
 			}
@@ -93,12 +93,26 @@ func (s *Source) graph() ([]byte, error) {
 			}
 			o.Entries = entries
 		}
-		if o.Schema == "olm.deprecations" {
-			continue
-		}
 		until.Objects = append(until.Objects, o)
 	}
 	return until.withoutBundles()
+}
+
+// holds says that an entry speaks of nothing that is newer than the last version.
+func (s *Source) holds(e Entry) (bool, error) {
+	name := e.Name
+	switch e.Reference["schema"] {
+	case "":
+	case bundleSchema:
+		name = e.Reference["name"]
+	default:
+		return true, nil
+	}
+	v, err := Version(name)
+	if err != nil {
+		return false, err
+	}
+	return v.LTE(*s.Last), nil
 }
 
 func opm(ctx context.Context, program, dir string, form Form) ([]byte, error) {

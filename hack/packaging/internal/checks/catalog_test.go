@@ -80,15 +80,18 @@ func TestCase52OPMAcceptsEveryFormOfTheCatalog(t *testing.T) {
 				if err := from.Template.Release(v, catalog.Channels(v)); err != nil {
 					t.Fatal(err)
 				}
-				from.Template.Objects = append(from.Template.Objects, catalog.Object{Schema: "olm.deprecations", Package: catalog.Package, Entries: []catalog.Entry{
-					{Reference: map[string]string{"schema": "olm.bundle", "name": catalog.Name(oldest)}, Message: "use a newer version"},
-				}})
+				if err := from.Template.Deprecate(oldest, "use a newer version"); err != nil {
+					t.Fatal(err)
+				}
 				rendered, err := catalog.Render(context.Background(), from, form)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if want := map[catalog.Form]string{catalog.Images: "olm.csv.metadata", catalog.Inline: "olm.bundle.object"}[form]; !bytes.Contains(rendered, []byte(want)) {
 					t.Errorf("the catalog holds no %s", want)
+				}
+				if !bytes.Contains(rendered, []byte("olm.deprecations")) || !bytes.Contains(rendered, []byte("use a newer version")) {
+					t.Error("the catalog does not tell that the oldest version is deprecated")
 				}
 				if published := form == catalog.Images; published && bytes.Contains(rendered, []byte("olm.bundle.object")) {
 					t.Error("published catalogs must not hold olm.bundle.object")

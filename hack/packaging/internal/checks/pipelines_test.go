@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ambient-code/agentic-operator/hack/packaging/internal/catalog"
+	"github.com/ambient-code/agentic-operator/hack/packaging/internal/external"
 )
 
 // The static checks that the pipelines of community-operators-prod make before they take a bundle
@@ -76,7 +77,7 @@ func TestCase57TheVersionsOfOpenShiftHaveTheKubernetesWeNeed(t *testing.T) {
 func TestCase57FeaturesAreAllAnswered(t *testing.T) {
 	everyBundle(t, func(t *testing.T, dir string) {
 		csv := readCSV(t, dir)
-		for _, feature := range []string{"disconnected", "fips-compliant", "proxy-aware", "tls-profiles", "token-auth-aws", "token-auth-azure", "token-auth-gcp", "cnf", "cni", "csi"} {
+		for _, feature := range external.Features {
 			if v := csv.Annotations["features.operators.openshift.io/"+feature]; v != "true" && v != "false" {
 				t.Errorf("features.operators.openshift.io/%s is %q, want true or false", feature, v)
 			}

@@ -13,8 +13,8 @@ import (
 	validators "github.com/operator-framework/api/pkg/validation/interfaces"
 )
 
-// silent are all validators of the library except the one of architectures: it asks a registry for the
-// images. What it checks of the bundle alone is in TestArchitecturesAreLabelledAndSelected.
+// silent are all validators of the library except the one of architectures, which asks docker for the
+// images: see TestTheValidatorOfArchitecturesFindsNothing.
 var silent = []struct {
 	name      string
 	validator validators.Validator
@@ -66,10 +66,33 @@ func TestCase57OperatorSDKFindsNothing(t *testing.T) {
 	})
 }
 
-func operatorSDK(t *testing.T, dir, selected string) {
+// engine answers in the place of docker what it would of images that are built for all architectures
+// that we name.
+const engine = `#!/bin/sh
+[ "$1" = manifest ] || exit 0
+echo '{"manifests":['
+for arch in amd64 arm64 ppc64le; do echo "{\"platform\":{\"os\":\"linux\",\"architecture\":\"$arch\"}},"; done
+echo '{"platform":{"os":"linux","architecture":"s390x"}}]}'
+`
+
+// The validator of architectures compares labels and node affinity with the images.
+func TestTheValidatorOfArchitecturesFindsNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(engine), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	everyBundle(t, func(t *testing.T, dir string) { operatorSDK(t, dir, "name=multiarch") })
+}
+
+func operatorSDK(t *testing.T, dir, selected string, more ...string) {
 	t.Helper()
 	var out, problems bytes.Buffer
-	cmd := exec.Command(program(t, "operator-sdk"), "bundle", "validate", dir, "--select-optional", selected, "-o", "json-alpha1")
+	args := append([]string{"bundle", "validate", dir, "-o", "json-alpha1"}, more...)
+	if selected != "" {
+		args = append(args, "--select-optional", selected)
+	}
+	cmd := exec.Command(program(t, "operator-sdk"), args...)
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
 	var result struct {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// notRun is the result of a scorecard test that needs a cluster and has not been run on one.
-const notRun = "not run: make e2e runs it"
+// notRun is the result of what needs a cluster and has not been run on one.
+const notRun = "not run: make e2e-olm runs it"
 
 // Checks runs every check that needs no cluster, and reads what the last run on a cluster left.
 func Checks(ctx context.Context, root string, flags ...string) ([]Section, error) {
@@ -33,7 +33,11 @@ func Checks(ctx context.Context, root string, flags ...string) ([]Section, error
 	if err != nil {
 		return nil, err
 	}
-	return []Section{{"Validators and checks of files", rows}, {"Scorecard on a cluster", pods}}, nil
+	sessions, err := upgrades(root)
+	if err != nil {
+		return nil, err
+	}
+	return []Section{{"Validators and checks of files", rows}, {"Scorecard on a cluster", pods}, sessions}, nil
 }
 
 // checkRows are the results of a test run: one for each check that has none below it, of the bundle

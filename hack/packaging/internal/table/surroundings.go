@@ -112,7 +112,15 @@ func (f *files) inCode() ([]Row, error) {
 	named := func(words string) string {
 		return list(slices.DeleteFunc(slices.Clone(e2e), func(name string) bool { return !regexp.MustCompile(words).MatchString(name) }))
 	}
-	condition, err := f.mentions("OPERATOR_CONDITION_NAME", "internal", "controllers")
+	condition, err := f.mentions(`Upgradeable = "Upgradeable"`, "internal", "controllers")
+	if err != nil {
+		return nil, err
+	}
+	scorecard, err := f.mentions(".Scorecard(", "test/e2e")
+	if err != nil {
+		return nil, err
+	}
+	ci, err := f.text(".ci", "run")
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +146,22 @@ func (f *files) inCode() ([]Row, error) {
 		{"bundle validate in the Makefile", or(regexp.MustCompile(`bundle validate bundle .*`).FindString(made))},
 		{"scorecard's built-in tests", fmt.Sprint(len(f.scorecard) - len(own))},
 		{"custom scorecard tests", list(own)},
-		{"scorecard on a cluster", named("Scorecard")},
+		{"scorecard on a cluster", list(scorecard)},
 		{"installation through OLM", named("OLM|Install")},
 		{"upgrade through OLM", named("Upgrade")},
+		{"run by CI", list(steps(ci))},
 		{"drift gate", target(made, "verify-generated")},
 		{"layout for the community's repositories", target(made, "publish")},
 		{"image for several architectures", or(regexp.MustCompile(`GOARCH=\S+`).FindString(dockerfile))},
 	}, nil
+}
+
+// steps are the targets that CI runs.
+func steps(script string) (found []string) {
+	for _, m := range regexp.MustCompile(`(?m)^ *step "(make [^"]+)"`).FindAllStringSubmatch(script, -1) {
+		found = append(found, m[1])
+	}
+	return found
 }
 
 func (f *files) flavours() string {

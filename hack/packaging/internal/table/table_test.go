@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,6 +57,27 @@ func TestTheTableReadsTheFiles(t *testing.T) {
 		if !slices.Contains(slices.Concat(f.shown(), f.installed(), f.labelled()), want) {
 			t.Errorf("the table does not say %+v", want)
 		}
+	}
+}
+
+// The upgrades of a run on a cluster are shown, and that there was none.
+func TestTheTableShowsUpgrades(t *testing.T) {
+	root := t.TempDir()
+	none, err := upgrades(root)
+	if err != nil || !slices.Equal(none.Rows, []Row{{"upgrades", notRun}}) {
+		t.Errorf("without a report: %v, %v", none.Rows, err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	report := `[{"From":"0.1.0","To":"0.2.0","Took":"13s","LeaderGap":"2.2s","Sessions":[{"Name":"runs","Before":"Running, run 1","After":"gone"}]}]`
+	if err := os.WriteFile(filepath.Join(root, "bin", "upgrades.json"), []byte(report), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	some, err := upgrades(root)
+	want := []Row{{"0.1.0 to 0.2.0", "took 13s, 2.2s without a leader"}, {"0.1.0 to 0.2.0: runs", "before  Running, run 1"}, {"", "after   gone"}}
+	if err != nil || !slices.Equal(some.Rows, want) {
+		t.Errorf("with a report: %v, %v", some.Rows, err)
 	}
 }
 
