@@ -33,6 +33,8 @@ import (
 type AgenticSessionReconciler struct {
 	// Client reads from caches, or from the API server under --legacy-watch, and writes.
 	Client client.Client
+	// Seen reads for what maps events, without waiting for writes that are under way.
+	Seen client.Reader
 	// Live reads from the API server; only where the cache may not be believed.
 	Live client.Reader
 	// Own reads the registry of runner types in the operator's own namespace.

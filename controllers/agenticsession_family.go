@@ -30,7 +30,7 @@ func (r *AgenticSessionReconciler) children(ctx context.Context, namespace, pare
 		options = append(options, client.MatchingFields{indexParent: parent})
 	}
 	list := &v1alpha1.AgenticSessionList{}
-	if err := r.Client.List(ctx, list, options...); err != nil {
+	if err := r.Seen.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("listing the sessions that continue session %s: %w", parent, err)
 	}
 	var children []*v1alpha1.AgenticSession
@@ -67,7 +67,7 @@ func (r *AgenticSessionReconciler) withFamily(ctx context.Context, object client
 		return nil
 	}
 	s := &v1alpha1.AgenticSession{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, s); err != nil {
+	if err := r.Seen.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, s); err != nil {
 		s.Namespace, s.Name = object.GetNamespace(), name // it is gone; those that continue it may be there
 	}
 	return append(request(s.Namespace, s.Name), r.family(ctx, s.Namespace, r.eldest(ctx, s), wanted)...)
@@ -79,7 +79,7 @@ func (r *AgenticSessionReconciler) eldest(ctx context.Context, s *v1alpha1.Agent
 	for parent := workload.Parent(s); parent != "" && !passed[parent]; {
 		name, passed[parent] = parent, true
 		next := &v1alpha1.AgenticSession{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: parent}, next); err != nil {
+		if err := r.Seen.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: parent}, next); err != nil {
 			break
 		}
 		parent = workload.Parent(next)

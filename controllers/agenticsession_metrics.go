@@ -59,7 +59,7 @@ func (r *AgenticSessionReconciler) showSessions(ctx context.Context, mgr ctrl.Ma
 	}
 	if len(r.Config.TargetNamespaces) > 0 {
 		// There is a cache for each namespace, and none that has a store of all.
-		r.Metrics.CountSessions(inCache(ctx, r.Client, r.Config), r.Clock.Now)
+		r.Metrics.CountSessions(inCache(ctx, r.Seen, r.Config), r.Clock.Now)
 		return nil
 	}
 	informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.AgenticSession{}, cache.BlockUntilSynced(false))

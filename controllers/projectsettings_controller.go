@@ -38,6 +38,9 @@ type ProjectSettingsReconciler struct {
 	Own    client.Reader
 	Config *config.Config
 	Clock  clock.PassiveClock
+
+	// seen reads for what maps events, without waiting for writes that are under way.
+	seen client.Reader
 }
 
 // The operator may bind exactly the roles of projects without holding their rights itself, and it
@@ -59,7 +62,7 @@ func (r *ProjectSettingsReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.Client, r.Live = from.client, from.live
+	r.Client, r.seen, r.Live = from.client, from.seen, from.live
 	sources := from.sources(watches(&AgenticSessionReconciler{}, r, &SharedSecretReconciler{}), func(w watched) mapping { return w.projects })
 	var registry []source.Source
 	if r.Own, registry, err = from.apart(mgr, registryWatch(r.Config.Namespace), r.byRegistry); err != nil {
@@ -71,7 +74,7 @@ func (r *ProjectSettingsReconciler) SetupWithManager(mgr ctrl.Manager) error {
 // inNamespace wakes the settings of a namespace that is managed now, or no longer.
 func (r *ProjectSettingsReconciler) inNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	all := &v1alpha1.ProjectSettingsList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(object.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.seen.List(ctx, all, client.InNamespace(object.GetName()), client.UnsafeDisableDeepCopy); err != nil {
 		return request(object.GetName(), projectSettingsName)
 	}
 	var requests []reconcile.Request

@@ -40,7 +40,7 @@ func (r *ProjectSettingsReconciler) byRegistry(ctx context.Context, _ client.Obj
 	var requests []reconcile.Request
 	for _, namespace := range r.Config.Scope() {
 		all := &v1alpha1.ProjectSettingsList{}
-		if err := r.Client.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.seen.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil
 		}
 		for i := range all.Items {

@@ -36,7 +36,7 @@ func (r *AgenticSessionReconciler) SetupWithManager(ctx context.Context, mgr ctr
 	if err != nil {
 		return err
 	}
-	r.Client, r.Live, r.Indexed = from.client, from.live, from.cached
+	r.Client, r.Seen, r.Live, r.Indexed = from.client, from.seen, from.live, from.cached
 	if r.Indexed {
 		if err := r.index(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
@@ -81,6 +81,9 @@ func control(mgr ctrl.Manager, name string, settings *config.Config, sources []s
 // other would not fit together.
 type reading struct {
 	client client.Client
+	// seen is for what maps events: it has what caches have by now, and waits for no write, as the client
+	// does. A write that hangs would otherwise keep back the events of all.
+	seen client.Reader
 	// live reads from the API server.
 	live client.Reader
 	// cached says that client reads from caches.
@@ -91,7 +94,7 @@ type reading struct {
 
 func readingFrom(mgr ctrl.Manager, settings *config.Config) (*reading, error) {
 	if !settings.LegacyWatch {
-		return &reading{client: mgr.GetClient(), live: mgr.GetAPIReader(), cached: true, settings: settings, source: func(w watched, wakes mapping) []source.Source {
+		return &reading{client: mgr.GetClient(), seen: mgr.GetCache(), live: mgr.GetAPIReader(), cached: true, settings: settings, source: func(w watched, wakes mapping) []source.Source {
 			return []source.Source{source.Kind(mgr.GetCache(), w.object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(wakes)))}
 		}}, nil
 	}
@@ -99,7 +102,7 @@ func readingFrom(mgr ctrl.Manager, settings *config.Config) (*reading, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client without caches: %w", err)
 	}
-	return &reading{client: direct, live: direct, settings: settings, source: func(w watched, wakes mapping) []source.Source {
+	return &reading{client: direct, seen: direct, live: direct, settings: settings, source: func(w watched, wakes mapping) []source.Source {
 		return plainWatches(direct, scoped(w, settings), wakes)
 	}}, nil
 }

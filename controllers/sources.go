@@ -176,7 +176,7 @@ func (r *AgenticSessionReconciler) bySecret(ctx context.Context, object client.O
 	}
 	settings := &v1alpha1.ProjectSettings{}
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: projectSettingsName}
-	if err := r.Client.Get(ctx, key, settings); err != nil {
+	if err := r.Seen.Get(ctx, key, settings); err != nil {
 		settings = nil
 	}
 	switch object.GetName() {
@@ -215,7 +215,7 @@ func (r *AgenticSessionReconciler) byProject(ctx context.Context, object client.
 }
 
 func (r *AgenticSessionReconciler) inNamespace(ctx context.Context, namespace string, wanted func(*v1alpha1.AgenticSession) bool) []reconcile.Request {
-	sessions, err := listSessions(ctx, r.Client, r.Config, namespace)
+	sessions, err := listSessions(ctx, r.Seen, r.Config, namespace)
 	if err != nil {
 		return nil
 	}
