@@ -95,19 +95,31 @@ func plans(ctx context.Context) (map[string][]string, error) {
 func approve(t *testing.T, v olm.Version) {
 	t.Helper()
 	approved := map[string]bool{}
-	until(t, soon, "OLM to install "+v.Number, func(ctx context.Context) (bool, string) {
-		found, err := plans(ctx)
-		if err != nil {
-			return false, err.Error()
+	for {
+		plan := waiting(t, v, approved)
+		if plan == "" {
+			return
 		}
+		team.readme(t, "patch installplan NAME", "NAME", plan)
+		approved[plan] = true
+	}
+}
+
+// waiting is an InstallPlan of a version that is not approved yet, or nothing once OLM has begun.
+func waiting(t *testing.T, v olm.Version, approved map[string]bool) (plan string) {
+	t.Helper()
+	until(t, soon, "OLM to install "+v.Number, func(ctx context.Context) (bool, string) {
+		o := team.csv(v)
+		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err == nil {
+			return true, ""
+		}
+		found, err := plans(ctx)
 		for name, csvs := range found {
-			if slices.Contains(csvs, team.csv(v).GetName()) && !approved[name] {
-				team.readme(t, "patch installplan NAME", "NAME", name)
-				approved[name] = true
+			if slices.Contains(csvs, o.GetName()) && !approved[name] {
+				plan = name
 			}
 		}
-		o := team.csv(v)
-		err = cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
-		return err == nil, fmt.Sprintf("%v, %v", found, err)
+		return plan != "", fmt.Sprintf("%v, %v", found, err)
 	})
+	return plan
 }

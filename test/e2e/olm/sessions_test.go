@@ -86,11 +86,12 @@ func projects(t *testing.T) {
 // its project has a Secret, one that is being started, one that runs, and one that ended in each way.
 func everyPhase(t *testing.T) {
 	t.Helper()
-	start(t, project, "runs", "hang", func(s *v1alpha1.AgenticSession) { s.Spec.Timeout = new(int64(7200)) })
+	long := func(s *v1alpha1.AgenticSession) { s.Spec.Timeout = new(int64(7200)) }
+	start(t, project, "runs", "hang", long)
 	start(t, project, "works", "sleep 1s", nil)
 	start(t, project, "fails", "exit 3", nil)
 	start(t, project, "stopped", "hang", nil)
-	start(t, project, "starts", "never-ready\nhang", nil)
+	start(t, project, "starts", "never-ready\nhang", long)
 	start(t, late, "queued", "sleep 1s", nil)
 	reaches(t, project, "stopped", v1alpha1.PhaseRunning)
 	ask(t, project, "stopped", v1alpha1.DesiredStopped)
