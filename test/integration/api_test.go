@@ -241,6 +241,17 @@ func TestCase53StoredUnderAnOlderSchema(t *testing.T) {
 			}
 			return nil
 		})
+		s.stop()
+		s.requestsConsumed()
+		s.start()
+		s.requestsConsumed()
+		if says, cannot := cannotRun[name]; cannot {
+			object := s.tells(failure, v1alpha1.ReasonInvalidSpec)
+			if history := s.history(); len(history) < 4 {
+				t.Errorf("session %s was not started again: %v for %s: %s", name, history, says, condition(object, v1alpha1.ConditionReady).Message)
+			}
+			s.nothingMade()
+		}
 	}
 }
 
