@@ -71,9 +71,11 @@ func TestCase40AtRest(t *testing.T) {
 	}
 	for _, s := range sessions {
 		s.ranOnce()
-		s.remove()
 	}
-	p.eventually("the sessions are gone", func() error {
+	if err := suite.admin.DeleteAllOf(p.ctx, sessions[0].object(), client.InNamespace(p.name)); err != nil {
+		t.Fatal(err)
+	}
+	p.within(10*time.Minute, "the sessions are gone", func() error {
 		for _, s := range sessions {
 			if s.latest() != nil {
 				return fmt.Errorf("session %s is there", s.name)
