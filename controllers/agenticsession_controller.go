@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,7 @@ type AgenticSessionReconciler struct {
 	Indexed bool
 
 	verified verified
+	dropped  sync.Once
 }
 
 // +kubebuilder:rbac:groups=vteam.ambient-code,resources=agenticsessions,verbs=get;list;watch;create;update;patch
@@ -77,6 +79,9 @@ func (r *AgenticSessionReconciler) Reconcile(ctx context.Context, request ctrl.R
 		return ctrl.Result{}, fmt.Errorf("reading the session: %w", err)
 	}
 	phase := s.Status.Phase
+	if err := r.number(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	wake, err := r.pass(ctx, s, began)
 	r.Metrics.Passed(phase, r.Clock.Since(began), err)
 	if err != nil {
@@ -162,6 +167,11 @@ func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World,
 			return afterConflict, nil
 		}
 		return 0, fmt.Errorf("writing the status: %w", err)
+	}
+	if changed.Status.Dropped {
+		r.dropped.Do(func() {
+			log.FromContext(ctx).Info("The CustomResourceDefinition of sessions in this cluster is not this operator's and drops fields of the status; they are kept in condition " + v1alpha1.ConditionRecorded + ". To see them again, apply the operator's own")
+		})
 	}
 	r.tell(ctx, was, changed, w, d)
 	w.Session = changed

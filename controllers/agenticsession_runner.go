@@ -75,6 +75,9 @@ var runners = &http.Client{
 
 // post makes one call. The error says what the runner answered, never the token.
 func post(ctx context.Context, base, token string, call *session.Call) (err error) {
+	if token == "" {
+		return errors.New("the secret of its Service is not known, and it is not called without")
+	}
 	body, err := json.Marshal(call.Body)
 	if err != nil {
 		return fmt.Errorf("encoding the call: %w", err)

@@ -51,13 +51,22 @@ func TestACallToARunner(t *testing.T) {
 	}
 }
 
+// TestCase36NoCallWithoutTheSecret: a runner whose secret is not known is not called at all.
+func TestCase36NoCallWithoutTheSecret(t *testing.T) {
+	runner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was called") }))
+	defer runner.Close()
+	if err := post(t.Context(), runner.URL, "", &session.Call{Path: "/workflow", Body: map[string]string{}}); err == nil {
+		t.Error("no error")
+	}
+}
+
 // TestARunnerThatDoesNotAnswer: a worker waits for it a few seconds at most.
 func TestARunnerThatDoesNotAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	deaf := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ctx.Done() }))
 	call := &session.Call{Path: "/workflow", Body: map[string]string{}}
 	began := time.Now()
-	err := post(t.Context(), deaf.URL, "", call)
+	err := post(t.Context(), deaf.URL, "token", call)
 	if waited := time.Since(began); waited < callPatience || waited > callPatience+30*time.Second || callPatience > 5*time.Second {
 		t.Errorf("it was waited for %s, with a patience of %s", waited, callPatience)
 	}
@@ -66,7 +75,7 @@ func TestARunnerThatDoesNotAnswer(t *testing.T) {
 	}
 	cancel()
 	deaf.Close()
-	if err := post(t.Context(), deaf.URL, "", call); err == nil || err.Error() != "it cannot be reached" {
+	if err := post(t.Context(), deaf.URL, "token", call); err == nil || err.Error() != "it cannot be reached" {
 		t.Errorf("once it is gone the error is %v", err)
 	}
 }

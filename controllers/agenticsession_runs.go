@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,26 @@ func (r *AgenticSessionReconciler) observeRuns(ctx context.Context, o *seen) err
 		}
 	}
 	return r.observeRefusal(ctx, o)
+}
+
+// number finds out which run goes on where the status does not say: somebody else wrote the phase, or
+// the number was dropped before it was recorded. It is that of the newest Job.
+func (r *AgenticSessionReconciler) number(ctx context.Context, s *v1alpha1.AgenticSession) error {
+	if s.Status.Run > 0 || !underWay(s) || s.Status.Phase == "" || s.Status.Phase == v1alpha1.PhasePending {
+		return nil
+	}
+	jobs := &batchv1.JobList{}
+	if err := r.Client.List(ctx, jobs, r.ofSession(s)...); err != nil {
+		return fmt.Errorf("looking for the run that goes on: %w", err)
+	}
+	s.Status.Run = 1
+	for i := range jobs.Items {
+		run, err := strconv.ParseInt(jobs.Items[i].Labels[v1alpha1.LabelRun], 10, 64)
+		if err == nil && run > s.Status.Run && ofThis(&jobs.Items[i], s) {
+			s.Status.Run = run
+		}
+	}
+	return nil
 }
 
 // observePods reads the pods of the session from a cache or from the API server.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -41,6 +40,7 @@ type ProjectSettingsReconciler struct {
 
 	// seen reads for what maps events, without waiting for writes that are under way.
 	seen client.Reader
+	reported reports
 }
 
 // The operator may bind exactly the roles of projects without holding their rights itself, and it
@@ -90,8 +90,10 @@ func (r *ProjectSettingsReconciler) Reconcile(ctx context.Context, request ctrl.
 	found, err := lookup(ctx, r.Client, request.NamespacedName, settings)
 	if err != nil || !found || settings.DeletionTimestamp != nil {
 		// Everything that the settings made is owned by them and goes with them.
+		r.reported.forget(request.NamespacedName)
 		return ctrl.Result{}, err
 	}
+	r.reported.restore(settings)
 	namespace := partial("v1", "Namespace")
 	found, err = lookup(ctx, r.Client, types.NamespacedName{Name: settings.Namespace}, namespace)
 	if err != nil || namespace.DeletionTimestamp != nil {
@@ -236,22 +238,6 @@ func (r *ProjectSettingsReconciler) observe(ctx context.Context, plan *project.P
 
 func (r *ProjectSettingsReconciler) applier() *apply.Applier {
 	return &apply.Applier{Client: r.Client, Live: r.Live}
-}
-
-// report writes the status where it differs. A conflict means that newer settings are on their way
-// here: their event makes the next pass.
-func (r *ProjectSettingsReconciler) report(ctx context.Context, settings *v1alpha1.ProjectSettings, outcome *project.Outcome) error {
-	was := settings.DeepCopy()
-	settings.Status = project.Status(settings, outcome, r.Clock.Now())
-	if equality.Semantic.DeepEqual(was.Status, settings.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
-	err := r.Client.Status().Patch(ctx, settings.DeepCopy(), patch)
-	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return fmt.Errorf("writing the status of the project's settings: %w", err)
 }
 
 // explain tells a failure in the words of the status, and returns the error to try again for; nil

@@ -107,6 +107,10 @@ type AgenticSessionStatus struct {
 	// +listMapKey=type
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"},order=9
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Dropped says that the definition of sessions in the cluster lacks fields of this status, which
+	// were taken from condition Recorded when it was decoded. It is never stored.
+	Dropped bool `json:"-"`
 }
 
 // ReconciledRepo says what became of a repository in a running session.

@@ -81,6 +81,8 @@ const (
 
 	ConditionReposReconciled    = "ReposReconciled"
 	ConditionWorkflowReconciled = "WorkflowReconciled"
+
+	ConditionRecorded = "Recorded"
 )
 
 // Word is a machine-readable word with its meaning, for generated documentation.
@@ -102,6 +104,7 @@ var ConditionTypes = []Word{
 	{ConditionReposReconciled, "the runner has the repositories of the spec"},
 	{ConditionWorkflowReconciled, "the runner has the workflow of the spec"},
 	{ConditionReconciled, "the run in progress is of the spec as it is now; False while the runner has not taken over an edit, or after one that waits for the next start"},
+	{ConditionRecorded, "what the operator remembers of the session is in the status; False while another definition of sessions in the cluster drops fields of it, which are then in the message alone"},
 }
 
 // Reasons of phase changes and of conditions of a session.
@@ -153,6 +156,7 @@ const (
 	ReasonVariableIgnored       = "VariableIgnored"
 	ReasonWorkspaceInUse        = "WorkspaceInUse"
 	ReasonContinued             = "Continued"
+	ReasonFieldsDropped         = "FieldsDropped"
 )
 
 // Reasons lists every reason with its meaning.
@@ -203,5 +207,6 @@ var Reasons = []Word{
 	{ReasonContinued, "the run goes on in the workspace of the session that it continues"},
 	{ReasonOutcomeUnknown, "somebody else wrote the phase into the status; how the run ended is not known"},
 	{ReasonVariableIgnored, "variables of spec.environmentVariables are not used, as a Secret or the operator sets them; said in an Event"},
+	{ReasonFieldsDropped, "the definition of sessions in the cluster is not this operator's and drops fields of the status; apply that of the operator's release"},
 	{ReasonVolumeLost, "the workspace volume claim lost its volume"},
 }

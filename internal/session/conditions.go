@@ -45,7 +45,17 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	default:
 		setNoRun(set, w, d)
 	}
+	set(recorded(status))
 	return all
+}
+
+// recorded keeps what the operator must remember where every definition of sessions has a place for it.
+func recorded(status *v1alpha1.AgenticSessionStatus) (string, metav1.ConditionStatus, string, string) {
+	kind := v1alpha1.ConditionRecorded
+	if status.Dropped {
+		return kind, metav1.ConditionFalse, v1alpha1.ReasonFieldsDropped, status.Record("the CustomResourceDefinition of sessions in this cluster is not this operator's and drops fields of the status, which are kept here alone; to see them again, apply the operator's own")
+	}
+	return kind, metav1.ConditionTrue, v1alpha1.ReasonPresent, status.Record("what the operator remembers of the session")
 }
 
 // longestMessage keeps a condition far below what the API server takes, which refuses the whole

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
@@ -93,12 +96,22 @@ func (w *World) gone() bool {
 func Request(s *v1alpha1.AgenticSession) string {
 	switch desired := s.Annotations[v1alpha1.AnnotationDesiredPhase]; desired {
 	case v1alpha1.DesiredRunning:
-		return desired + "@" + s.Annotations[v1alpha1.AnnotationStartRequestedAt]
+		return desired + "@" + brief(s.Annotations[v1alpha1.AnnotationStartRequestedAt])
 	case v1alpha1.DesiredStopped:
-		return desired + "@" + s.Annotations[v1alpha1.AnnotationStopRequestedAt]
+		return desired + "@" + brief(s.Annotations[v1alpha1.AnnotationStopRequestedAt])
 	default:
 		return ""
 	}
+}
+
+// brief is a time as somebody wrote it, or a digest of what is longer than any time.
+func brief(at string) string {
+	const longest = 64
+	if len(at) <= longest {
+		return at
+	}
+	sum := sha256.Sum256([]byte(at))
+	return hex.EncodeToString(sum[:])
 }
 
 func (w *World) requested(desired string) bool {

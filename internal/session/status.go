@@ -187,8 +187,9 @@ func Postponed(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) bool
 	for _, s := range []*v1alpha1.AgenticSessionStatus{was, is} {
 		s.PodName = ""
 		s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool {
-			return (c.Type == v1alpha1.ConditionPodScheduled || c.Type == v1alpha1.ConditionRunnerStarted) &&
-				(c.Reason == v1alpha1.ReasonWaiting || c.Reason == v1alpha1.ReasonPresent)
+			return c.Type == v1alpha1.ConditionRecorded ||
+				(c.Type == v1alpha1.ConditionPodScheduled || c.Type == v1alpha1.ConditionRunnerStarted) &&
+					(c.Reason == v1alpha1.ReasonWaiting || c.Reason == v1alpha1.ReasonPresent)
 		})
 	}
 	return equality.Semantic.DeepEqual(was, is)

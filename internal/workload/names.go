@@ -76,6 +76,9 @@ func SessionOfJob(name string) string {
 // (63 characters), and so must the Job's with six digits for the run.
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
 
+// reservedName would give a session's ServiceAccount the name of that of a project's scheduled sessions.
+const reservedName = "trigger"
+
 // maxEnvBytes is how long one environment variable may be: Linux refuses to start a program with
 // one of 128 KiB or more.
 const maxEnvBytes = 128*1024 - 256
@@ -90,6 +93,9 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	var problems []string
 	if !validName.MatchString(s.Name) {
 		problems = append(problems, fmt.Sprintf("the name %q cannot name the session's Service and Job: create the session anew with a name of at most 52 lower-case letters, digits and '-'", s.Name))
+	}
+	if s.Name == reservedName {
+		problems = append(problems, fmt.Sprintf("the name %q is that of the project's own %s: create the session anew with another name", s.Name, ServiceAccountName(s.Name)))
 	}
 	if len(s.Spec.InitialPrompt) > maxEnvBytes {
 		problems = append(problems, fmt.Sprintf("spec.initialPrompt has %d bytes, more than the %d that a runner can be started with: shorten it, or put it into a file of a repository", len(s.Spec.InitialPrompt), maxEnvBytes))

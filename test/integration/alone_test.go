@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,9 @@ func TestCase1WhileTheOperatorIsDown(t *testing.T) {
 		{"running-ttl", "hang", running, ttl, failure, v1alpha1.ReasonRunnerLost},
 		{"running-stop", "hang", running, (*session).stop, stopped, v1alpha1.ReasonStoppedByUser},
 		{"stopping-pod-gone", "ignore-sigterm\nhang", stopping, func(s *session) { s.does("exit 143") }, stopped, v1alpha1.ReasonStoppedByUser},
+		{"stopping-completes", "ignore-sigterm\nhang", stopping, func(s *session) { s.does("exit 0") }, stopped, v1alpha1.ReasonStoppedByUser},
+		{"stopping-job-gone", "ignore-sigterm\nhang", stopping, func(s *session) { s.does("exit 1"); jobDeleted(s) }, stopped, v1alpha1.ReasonStoppedByUser},
+		{"running-outdated", "hang", running, (*session).outdateToken, running, v1alpha1.ReasonRunnerStarted},
 		{"completed-job-gone", "exit 0", completed, jobDeleted, completed, v1alpha1.ReasonRunnerCompleted},
 		{"failed-restart", "exit 1", failure, (*session).start, failure, v1alpha1.ReasonRunnerFailed},
 		{"never-seen", "", "", func(*session) {}, running, v1alpha1.ReasonRunnerStarted},
@@ -197,7 +201,9 @@ func TestCase1WhileTheOperatorIsDown(t *testing.T) {
 		row.meanwhile(sessions[i])
 	}
 	began := time.Now()
-	p.operator = alone(t, nil)
+	// Another version, whose runs would look otherwise.
+	const image = "registry.example/runner:next"
+	p.operator = alone(t, map[string]string{"AMBIENT_CODE_RUNNER_IMAGE": image})
 	for i, row := range table {
 		s := sessions[i]
 		s.project = p
@@ -205,6 +211,9 @@ func TestCase1WhileTheOperatorIsDown(t *testing.T) {
 			s.reachesInRun(2, row.to)
 			if pods := uids(s.pods()); len(pods) != 2 {
 				t.Errorf("session %s had %d pods, want 2", s.name, len(pods))
+			}
+			if is := s.latestPod().Spec.Containers[0].Image; is != image {
+				t.Errorf("the new run has image %s", is)
 			}
 			continue
 		}
@@ -218,6 +227,29 @@ func TestCase1WhileTheOperatorIsDown(t *testing.T) {
 		t.Logf("it took %s until all was told", took)
 	}
 	p.settles(time.Second)
+	checkOutdated(t, sessions[slices.IndexFunc(sessions, func(s *session) bool { return s.name == "running-outdated" })])
+	if n := p.errorCount(); n > 0 {
+		t.Errorf("%v errors were counted", n)
+	}
+}
+
+// outdateToken makes the session's token look as if no operator had worked for longer than its life.
+func (s *session) outdateToken() {
+	s.t.Helper()
+	s.patch(s.runnerSecret(), fmt.Sprintf(`{"metadata":{"annotations":{%q:"2026-01-01T00:00:00Z"}}}`, v1alpha1.AnnotationTokenExpiresAt))
+}
+
+// checkOutdated looks at a run that another version of the operator began. (Cases 27, 34, 50.)
+func checkOutdated(t *testing.T, s *session) {
+	if jobs := uids(s.jobs()); len(jobs) != 1 {
+		t.Errorf("session %s had %d Jobs, want 1", s.name, len(jobs))
+	}
+	s.eventually("its token is renewed", func() error {
+		if expires := momentOf(t, s.runnerSecret(), v1alpha1.AnnotationTokenExpiresAt); time.Until(expires) < time.Hour {
+			return fmt.Errorf("it ends at %s", expires)
+		}
+		return s.accepted(s.token(), true)
+	})
 }
 
 func noJobs(s *session) error {
@@ -248,7 +280,7 @@ func TestCase47TwoReplicas(t *testing.T) {
 		t.Errorf("the replica that is not the leader is not ready: %v", err)
 	}
 	var sessions []*session
-	for i := range 20 {
+	for i := range 50 {
 		sessions = append(sessions, p.session(fmt.Sprintf("burst-%d", i), "hang"))
 	}
 	sessions[3].until("is on its way", func(s *v1alpha1.AgenticSession) error {

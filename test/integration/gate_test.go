@@ -30,7 +30,7 @@ func (c call) write() bool { return c.method != http.MethodGet }
 
 // about says that the call concerns a namespace.
 func (c call) about(namespace string) bool {
-	return strings.Contains(c.path, "/namespaces/"+namespace+"/")
+	return strings.Contains(c.path+"/", "/namespaces/"+namespace+"/")
 }
 
 // hook sees each request of the operator to a namespace before it is sent. It may wait, and it may

@@ -153,14 +153,22 @@ func TestCase21NothingIsLeft(t *testing.T) {
 	}
 	sessions[2].stop()
 	sessions[2].reaches(stopped)
-	for _, s := range sessions[:4] {
+	kept := sessions[4]
+	creates, fails, stops := p.session("creating", "never-ready\nhang"), p.session("failed", "exit 1"), p.session("stopping", "ignore-sigterm\nhang")
+	creates.pod()
+	fails.reaches(failure)
+	stops.reaches(running)
+	stops.stop()
+	stops.reaches(stopping)
+	sessions = append(sessions[:4], creates, fails, stops)
+	for _, s := range sessions {
 		s.remove()
 	}
-	for _, s := range sessions[:4] {
+	for _, s := range sessions {
 		// The garbage collector learns of a new kind of owner only every 30 s.
 		s.within(2*patience, "nothing of session "+s.name+" is left", func() error { return nothingLeft(s) })
 	}
-	if err := is(running)(sessions[4].latest()); err != nil {
+	if err := is(running)(kept.latest()); err != nil {
 		t.Errorf("another session went with them: %v", err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,8 @@ func TestCase40AtRest(t *testing.T) {
 		count = 40 // reads of every pass go to the API server: that costs what it costs
 	}
 	p := newProject(t, alone(t, nil))
+	p.session("first", "hang", timeout(0)).reaches(running)
+	goroutines := runtime.NumGoroutine()
 	sessions := make([]*session, count)
 	for i := range sessions {
 		sessions[i] = p.session(fmt.Sprintf("rest-%d", i), "hang", timeout(0))
@@ -59,6 +62,8 @@ func TestCase40AtRest(t *testing.T) {
 	if made := p.passes() - passes; made > float64(count) {
 		t.Errorf("the operator made %v passes over %d sessions in %s although nothing happened", made, count, quiet)
 	}
+	// Case 45: what a session costs is in caches, not in goroutines.
+	p.flat(goroutines, count/4)
 	account := &corev1.ServiceAccount{}
 	p.get("ambient-session-"+injected, account)
 	if len(account.ImagePullSecrets) != 1 || account.Annotations["openshift.io/internal-registry-pull-secret-ref"] == "" {
@@ -67,6 +72,29 @@ func TestCase40AtRest(t *testing.T) {
 	for _, s := range sessions {
 		s.ranOnce()
 	}
+	if err := suite.admin.DeleteAllOf(p.ctx, sessions[0].object(), client.InNamespace(p.name)); err != nil {
+		t.Fatal(err)
+	}
+	p.within(10*time.Minute, "the sessions are gone", func() error {
+		for _, s := range sessions {
+			if s.latest() != nil {
+				return fmt.Errorf("session %s is there", s.name)
+			}
+		}
+		return nil
+	})
+	p.flat(goroutines, 40)
+}
+
+// flat waits until there are no more goroutines than there were, and a few.
+func (p *project) flat(before, more int) {
+	p.t.Helper()
+	p.eventually("there are not many more goroutines", func() error {
+		if now := runtime.NumGoroutine(); now > before+more {
+			return fmt.Errorf("there are %d, were %d", now, before)
+		}
+		return nil
+	})
 }
 
 func (p *project) passes() float64 {
