@@ -39,7 +39,7 @@ type ProjectSettingsReconciler struct {
 	Clock  clock.PassiveClock
 
 	// seen reads for what maps events, without waiting for writes that are under way.
-	seen client.Reader
+	seen     client.Reader
 	reported reports
 }
 
