@@ -30,12 +30,12 @@ func conditions(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) []m
 	switch d.To {
 	case v1alpha1.PhaseCreating, v1alpha1.PhaseRunning:
 		set(secretsReady(w))
-		setRun(set, w, d)
+		setRun(set, w, d, all)
 	case v1alpha1.PhaseCompleted, v1alpha1.PhaseFailed:
 		// What the run got to stays told after its objects are gone.
 		set(v1alpha1.ConditionSecretsReady, metav1.ConditionFalse, v1alpha1.ReasonReleased, released)
 		if d.Moves() && w.Job != nil {
-			setRun(set, w, d)
+			setRun(set, w, d, all)
 		} else {
 			keepRun(set, all)
 		}
@@ -69,10 +69,20 @@ const released = "given back because the run ended or is being ended"
 // runConditions are those that tell how far a run got.
 var runConditions = []string{v1alpha1.ConditionJobCreated, v1alpha1.ConditionPodScheduled, v1alpha1.ConditionRunnerStarted}
 
-func setRun(set setter, w *World, d Decision) {
+// setRun tells how far a run has got. Where its pod is gone already, as after a deadline, it stays
+// true that the pod had a node and that the runner started.
+func setRun(set setter, w *World, d Decision, all []metav1.Condition) {
 	set(jobCreated(w))
-	set(podScheduled(w))
-	set(runnerStarted(w, d))
+	for _, tell := range []func() (string, metav1.ConditionStatus, string, string){
+		func() (string, metav1.ConditionStatus, string, string) { return podScheduled(w) },
+		func() (string, metav1.ConditionStatus, string, string) { return runnerStarted(w, d) },
+	} {
+		kind, is, reason, message := tell()
+		if known := find(all, kind); w.pod() == nil && known != nil && known.Status == metav1.ConditionTrue {
+			is, reason, message = known.Status, known.Reason, known.Message
+		}
+		set(kind, is, reason, message)
+	}
 }
 
 func keepRun(set setter, all []metav1.Condition) {

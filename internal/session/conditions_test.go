@@ -144,6 +144,10 @@ func TestConditions(t *testing.T) {
 			yes(jobCreated), no(podNode, v1alpha1.ReasonUnschedulable), no(runner, v1alpha1.ReasonUnschedulable)}},
 		{"case 14: to Failed by the timeout", running(jobIs(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)), []expectation{
 			no(ready, v1alpha1.ReasonTimeout), no(completed, v1alpha1.ReasonTimeout), {failed, metav1.ConditionTrue, v1alpha1.ReasonTimeout}}},
+		{"case 14: to Failed by the timeout, its pod is gone", withStatus(running(), all(recordedJob, jobIs(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded))), []expectation{
+			yes(jobCreated), yes(podNode), yes(runner)}},
+		{"case 14: about to fail by the timeout, its pod is gone", withStatus(running(), all(recordedJob, jobIs(batchv1.JobFailureTarget, batchv1.JobReasonDeadlineExceeded))), []expectation{
+			yes(jobCreated), yes(podNode), yes(runner)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status := after(c.world)
@@ -249,4 +253,11 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 			t.Errorf("%s: the message %q does not have %q", c.name, d.Message, c.remedy)
 		}
 	}
+}
+
+// withStatus is a world in which the status of another is told, and only these changes have happened.
+func withStatus(told *session.World, changes ...change) *session.World {
+	w := inPhase(told.Phase(), furnished)
+	w.Session.Status = after(told)
+	return with(w, changes...)
 }
