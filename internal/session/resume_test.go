@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/session"
 )
@@ -29,6 +31,22 @@ func TestWhetherASessionRanBefore(t *testing.T) {
 		if s.Phase != v1alpha1.PhasePending || s.RanBefore != c.want || s.StartTime != nil {
 			t.Errorf("%s: phase %s, ranBefore %t, startTime %v; want Pending, %t, none", name, s.Phase, s.RanBefore, s.StartTime, c.want)
 		}
+	}
+}
+
+// A run that ended with success carried out its prompt, also where its pod was not to be seen when that
+// was told.
+func TestASuccessIsNotRunAgain(t *testing.T) {
+	w := inPhase(v1alpha1.PhaseCreating, recordedJob, jobIs(batchv1.JobComplete, ""))
+	w.Job.Status.StartTime = ago(30 * time.Second)
+	w.Session.Status = after(w)
+	if s := &w.Session.Status; s.Phase != v1alpha1.PhaseCompleted || s.StartTime == nil || !s.StartTime.Equal(w.Job.Status.StartTime) {
+		t.Errorf("phase %s, startTime %v; want Completed, and when the Job started", s.Phase, s.StartTime)
+	}
+	w.Session.Status.StartTime = nil // as an earlier version left it
+	asksStart(w)
+	if s := after(w); s.Phase != v1alpha1.PhasePending || !s.RanBefore {
+		t.Errorf("phase %s, ranBefore %t; want Pending, true", s.Phase, s.RanBefore)
 	}
 }
 

@@ -77,11 +77,17 @@ func move(status *v1alpha1.AgenticSessionStatus, w *World, d Decision) {
 	}
 }
 
-// noteStart keeps when the runner started of a run that ends before it was seen in Running.
+// noteStart keeps when the runner started of a run that ends before it was seen in Running. Where the
+// Job is complete and its pod is not to be seen, as in a cache that lags, the runner started all the
+// same; about when, the Job tells.
 func noteStart(status *v1alpha1.AgenticSessionStatus, w *World) {
-	if status.StartTime == nil && w.began() != nil {
+	switch {
+	case status.StartTime != nil:
+	case w.began() != nil:
 		started := metav1.NewTime(*w.began())
 		status.StartTime = &started
+	case status.Phase == v1alpha1.PhaseCompleted && w.Job != nil && w.Job.Status.StartTime != nil:
+		status.StartTime = w.Job.Status.StartTime.DeepCopy()
 	}
 }
 
@@ -98,9 +104,9 @@ func restarted(status *v1alpha1.AgenticSessionStatus, w *World) {
 }
 
 // forget clears the objects of a run, and keeps whether its runner ever started: only then was the
-// prompt carried out.
+// prompt carried out. A run that ended with success did that, whatever else is known of it.
 func forget(status *v1alpha1.AgenticSessionStatus) {
-	status.RanBefore = status.RanBefore || status.StartTime != nil
+	status.RanBefore = status.RanBefore || status.StartTime != nil || isTrue(status.Conditions, v1alpha1.ConditionCompleted)
 	status.StartTime = nil
 	status.JobName = ""
 	status.JobUID = ""
