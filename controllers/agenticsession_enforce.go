@@ -36,7 +36,7 @@ func (r *AgenticSessionReconciler) enforce(ctx context.Context, o *seen) error {
 	case v1alpha1.PhaseStopping:
 		err = errors.Join(err, r.removeRuns(ctx, o))
 	default:
-		err = errors.Join(err, r.removeRuns(ctx, o), r.release(ctx, o), r.expire(ctx, o))
+		err = errors.Join(err, r.removeRuns(ctx, o), r.release(ctx, o), r.expire(ctx, o), r.remember(ctx, o))
 	}
 	r.blocked(o, err)
 	return err

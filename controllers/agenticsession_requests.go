@@ -105,13 +105,15 @@ func (o *seen) take(changed *v1alpha1.AgenticSession) bool {
 	return true
 }
 
-// introduce names the token Secret and the identity of the runner in the session's annotations:
-// the platform's backend accepts a runner by them.
+// introduce names the token Secret and the identity of the runner in the session's annotations, as
+// the platform's backend accepts a runner by them, and marks that a run has begun: before its Job is
+// made, so that a backup that has nothing of the run has that.
 // It returns the session as it is then.
 func (r *AgenticSessionReconciler) introduce(ctx context.Context, s *v1alpha1.AgenticSession) (*v1alpha1.AgenticSession, error) {
 	want := map[string]string{
 		v1alpha1.AnnotationRunnerTokenSecret:    workload.TokenSecretName(s.Name),
 		v1alpha1.AnnotationRunnerServiceAccount: workload.ServiceAccountName(s.Name),
+		v1alpha1.AnnotationRunOf:                session.RunOf(s),
 	}
 	changed := s.DeepCopy()
 	if changed.Annotations == nil {
@@ -125,4 +127,40 @@ func (r *AgenticSessionReconciler) introduce(ctx context.Context, s *v1alpha1.Ag
 		return s, fmt.Errorf("naming the runner's identity in the session's annotations: %w", err)
 	}
 	return changed, nil
+}
+
+// remember says on an ended session that it has run, so that it is known if it is restored from a backup. One
+// that was is itself from then on. A request that the backup held is dropped: it was carried out, or
+// overtaken, in the life that the backup is from.
+func (r *AgenticSessionReconciler) remember(ctx context.Context, o *seen) error {
+	if !o.world.Unmarked() {
+		return nil
+	}
+	s := o.world.Session
+	changed := s.DeepCopy()
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	changed.Annotations[v1alpha1.AnnotationRunOf] = session.RunOf(s)
+	asked := ""
+	if o.world.Foreign() {
+		asked = s.Annotations[v1alpha1.AnnotationDesiredPhase]
+		for _, key := range []string{v1alpha1.AnnotationDesiredPhase, v1alpha1.AnnotationStartRequestedAt, v1alpha1.AnnotationStopRequestedAt} {
+			delete(changed.Annotations, key)
+		}
+	}
+	// Under the version that was read, so that no newer request is dropped with the old one.
+	patch := client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{})
+	switch err := r.Client.Patch(ctx, changed, patch); {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil // the event of the change makes the next pass
+	case err != nil:
+		return fmt.Errorf("marking that the session has run: %w", err)
+	}
+	if asked != "" {
+		r.Events.Eventf(s, nil, corev1.EventTypeWarning, v1alpha1.ReasonRestored, "RemoveRequest",
+			"%s=%s was there when the session was restored and asks for nothing; it was removed: ask again if it was meant", v1alpha1.AnnotationDesiredPhase, short(asked))
+	}
+	o.take(changed)
+	return nil
 }

@@ -27,6 +27,9 @@ const (
 	AnnotationRunnerTokenSecret = "ambient-code.io/runner-token-secret"
 	// AnnotationRunnerServiceAccount names the ServiceAccount of the runner.
 	AnnotationRunnerServiceAccount = "ambient-code.io/runner-sa"
+	// AnnotationRunOf is on a session of which a run has begun: its name and UID, name/UID. A backup
+	// keeps it where it loses the status; ours.
+	AnnotationRunOf = "ambient-code.io/run-of"
 	// AnnotationCreatedByUserID is on the runner's ServiceAccount: who asked for the session.
 	AnnotationCreatedByUserID = "ambient-code.io/created-by-user-id"
 	// AnnotationTokenRefreshedAt is on the token Secret: when the token was minted, RFC 3339.
@@ -125,6 +128,7 @@ var Keys = []Key{
 	{AnnotationForceExecutePrompt, "AgenticSession, Job", "trigger; on the Job the operator", "operator", "true: the next run uses initialPrompt although the session ran before; removed once used"},
 	{AnnotationRunnerTokenSecret, "AgenticSession", "operator", "backend", "name of the Secret with the runner's token"},
 	{AnnotationRunnerServiceAccount, "AgenticSession", "operator", "backend", "name of the runner's ServiceAccount"},
+	{AnnotationRunOf, "AgenticSession", "operator", "operator", "name and UID (name/UID) of the session, once a run of it has begun: with another UID, or without a status, the session was restored from a backup and is not run by itself"},
 	{AnnotationCreatedByUserID, "ServiceAccount", "operator", "backend", "spec.userContext.userId of the session"},
 	{AnnotationTokenRefreshedAt, "Secret", "operator", "people", "when the token was minted"},
 	{AnnotationTokenExpiresAt, "Secret", "operator", "operator", "when the token expires"},

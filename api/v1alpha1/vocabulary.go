@@ -157,6 +157,7 @@ const (
 	ReasonWorkspaceInUse        = "WorkspaceInUse"
 	ReasonContinued             = "Continued"
 	ReasonFieldsDropped         = "FieldsDropped"
+	ReasonRestored              = "Restored"
 )
 
 // Reasons lists every reason with its meaning.
@@ -205,6 +206,7 @@ var Reasons = []Word{
 	{ReasonStateSyncFailing, "the container that copies the workspace to S3 does not stay up; what is written meanwhile may be lost with the pod"},
 	{ReasonWorkspaceInUse, "the workspace that the run is to use is in use by another session, or is not there; the message says what to do"},
 	{ReasonContinued, "the run goes on in the workspace of the session that it continues"},
+	{ReasonRestored, "the session was restored from a backup after a run of it had begun; the work is not run again unless asked"},
 	{ReasonOutcomeUnknown, "somebody else wrote the phase into the status; how the run ended is not known"},
 	{ReasonVariableIgnored, "variables of spec.environmentVariables are not used, as a Secret or the operator sets them; said in an Event"},
 	{ReasonFieldsDropped, "the definition of sessions in the cluster is not this operator's and drops fields of the status; apply that of the operator's release"},

@@ -143,7 +143,7 @@ var (
 // endings are the reasons for which runs end, by the phase they end in.
 var endings = map[v1alpha1.Phase][]string{
 	v1alpha1.PhaseCompleted: {v1alpha1.ReasonRunnerCompleted},
-	v1alpha1.PhaseStopped:   {v1alpha1.ReasonStoppedByUser, v1alpha1.ReasonInactivityTimeout},
+	v1alpha1.PhaseStopped:   {v1alpha1.ReasonStoppedByUser, v1alpha1.ReasonInactivityTimeout, v1alpha1.ReasonRestored},
 	v1alpha1.PhaseFailed: {
 		v1alpha1.ReasonRunnerFailed, v1alpha1.ReasonOOMKilled, v1alpha1.ReasonEvicted, v1alpha1.ReasonTimeout,
 		v1alpha1.ReasonRunnerLost, v1alpha1.ReasonRunnerUnstartable, v1alpha1.ReasonStartTimeout, v1alpha1.ReasonInvalidSpec,

@@ -38,7 +38,7 @@ func (w *World) readySince() time.Time {
 // RunDuration is how long the runner of a run that has ended with this status was up. False when it
 // never was.
 func (w *World) RunDuration(status *v1alpha1.AgenticSessionStatus) (time.Duration, bool) {
-	if status.StartTime == nil || status.CompletionTime == nil {
+	if status.StartTime == nil || status.CompletionTime == nil || w.Foreign() {
 		return 0, false
 	}
 	ended := status.CompletionTime.Time

@@ -22,7 +22,7 @@ const (
 	StopRequested       Fact = "StopRequested"
 	StartRequested      Fact = "StartRequested"
 	SpecInvalid         Fact = "SpecInvalid"
-	NameTaken           Fact = "NameTaken"
+	Restored            Fact = "Restored"
 	NamespaceClosed     Fact = "NamespaceClosed"
 	PrerequisiteMissing Fact = "PrerequisiteMissing"
 	StartDeadlinePassed Fact = "StartDeadlinePassed"
@@ -41,17 +41,14 @@ var Facts = []FactInfo{
 	{JobSucceeded, "the run's Job is complete, or its runner exited with 0", func(w *World) bool { o := w.outcome(); return o != nil && o.Succeeded }},
 	{JobFailed, "the run's Job failed, or its runner exited with another code or was evicted", func(w *World) bool { o := w.outcome(); return o != nil && !o.Succeeded }},
 	{RunnerReady, "the runner answers its readiness probe", (*World).ready},
-	{RunnerUnstartable, "the runner can never start as it is", func(w *World) bool { o := w.obstacle(); return o != nil && o.Final }},
+	{RunnerUnstartable, "the runner can never start as it is, or an object that is not the session's has the name of one of its objects", func(w *World) bool { o := w.obstacle(); return o != nil && o.Final }},
 	{RunnerLost, "the run's Job was recorded and is gone, another has its name, or somebody took its pod from it", (*World).lost},
 	{RunnerGone, "no Job and no pod of the session is left", (*World).gone},
 	{RunnerExists, "a Job or pod of an earlier run is left", func(w *World) bool { return !w.gone() }},
 	{StopRequested, "a stop is asked for and not yet carried out", func(w *World) bool { return w.requested(v1alpha1.DesiredStopped) }},
 	{StartRequested, "a start is asked for and not yet carried out", func(w *World) bool { return w.requested(v1alpha1.DesiredRunning) }},
 	{SpecInvalid, "the session cannot be run as it is specified", func(w *World) bool { return len(w.Problems) > 0 }},
-	{NameTaken, "an object that is not the session's has the name of one of its objects", func(w *World) bool {
-		o := w.obstacle()
-		return o != nil && o.Reason == v1alpha1.ReasonNameCollision
-	}},
+	{Restored, "a run of the session began before it was restored from a backup", (*World).restored},
 	{NamespaceClosed, "the namespace is not managed, or is being deleted", func(w *World) bool { return !w.Namespace.Managed || w.Namespace.Terminating }},
 	{PrerequisiteMissing, "something the project must hold is missing, the registry of runner types must be mended, or the workspace that is to be used is not free", func(w *World) bool {
 		return len(w.Missing) > 0 || w.Registry != "" || w.Awaited != "" || w.Unheld
@@ -116,6 +113,9 @@ func brief(at string) string {
 
 func (w *World) requested(desired string) bool {
 	request := Request(w.Session)
+	if w.Foreign() && w.Phase().Terminal() {
+		return false // until the session is marked as this one; what the backup held asks for nothing
+	}
 	return request != "" && request != w.Session.Status.HandledRequest &&
 		w.Session.Annotations[v1alpha1.AnnotationDesiredPhase] == desired
 }

@@ -38,6 +38,8 @@ var (
 // session stays. The order is: what happened to the runner, what the user wants, what is missing,
 // what the clocks say.
 var Rules = []Rule{
+	{"restored", pending, []Fact{Restored}, v1alpha1.PhaseStopped, v1alpha1.ReasonRestored, says(restoredMessage)},
+	{"restored-run", starting, []Fact{Restored}, v1alpha1.PhaseStopping, v1alpha1.ReasonRestored, says("the session was restored from a backup; what was restored of its run is being removed")},
 	{"completed", starting, []Fact{JobSucceeded}, v1alpha1.PhaseCompleted, v1alpha1.ReasonRunnerCompleted, explainOutcome},
 	{"runner-failed", starting, []Fact{JobFailed}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerFailed, explainOutcome},
 	{"stop-before-start", pending, []Fact{StopRequested}, v1alpha1.PhaseStopped, v1alpha1.ReasonStoppedByUser, says("stopped on request before a run began; to start it, set the annotation " + v1alpha1.AnnotationDesiredPhase + "=Running")},
@@ -47,7 +49,6 @@ var Rules = []Rule{
 	{"namespace", pending, []Fact{NamespaceClosed}, v1alpha1.PhasePending, v1alpha1.ReasonNamespaceNotManaged, explainNamespace},
 	{"prerequisites", pending, []Fact{PrerequisiteMissing}, v1alpha1.PhasePending, v1alpha1.ReasonPrerequisiteMissing, explainMissing},
 	{"provision", pending, nil, v1alpha1.PhaseCreating, v1alpha1.ReasonProvisioning, says("the objects of the run are being made")},
-	{"name-taken", creating, []Fact{NameTaken}, v1alpha1.PhaseFailed, v1alpha1.ReasonNameCollision, explainObstacle},
 	{"runner-unstartable", creating, []Fact{RunnerUnstartable}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerUnstartable, explainObstacle},
 	{"started", creating, []Fact{RunnerReady}, v1alpha1.PhaseRunning, v1alpha1.ReasonRunnerStarted, says("the runner is up")},
 	{"runner-lost", starting, []Fact{RunnerLost}, v1alpha1.PhaseFailed, v1alpha1.ReasonRunnerLost, explainLoss},
@@ -163,6 +164,9 @@ func explainIdle(w *World) (string, string) {
 }
 
 func explainStopped(w *World) (string, string) {
+	if w.Foreign() {
+		return v1alpha1.ReasonRestored, restoredMessage
+	}
 	if w.Session.Status.StoppedReason == v1alpha1.StoppedByInactivity {
 		return v1alpha1.ReasonInactivityTimeout, "stopped for inactivity; to go on, set the annotation " + v1alpha1.AnnotationDesiredPhase + "=Running"
 	}
@@ -233,6 +237,9 @@ func explainOverdue(pod *corev1.Pod) string {
 }
 
 func stopReason(w *World) string {
+	if w.Foreign() {
+		return v1alpha1.ReasonRestored
+	}
 	if w.Session.Status.StoppedReason == v1alpha1.StoppedByInactivity {
 		return v1alpha1.ReasonInactivityTimeout
 	}

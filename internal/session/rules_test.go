@@ -69,7 +69,7 @@ var dimensions = [][]option{
 	{{"managed", nothing}, {"unmanaged", unmanaged}},
 	{{"nothing missing", nothing}, {"secret missing", missing}},
 	{{"no obstacle", nothing}, {"quota", quota}, {"name taken", nameTaken}, {"refused", refused}},
-	{{"in time", nothing}, {"overdue", startDeadlinePassed}, {"idle", idle}},
+	{{"in time", nothing}, {"overdue", startDeadlinePassed}, {"idle", idle}, {"restored", restored}},
 }
 
 // everyWorld visits each phase in each combination of the dimensions.
@@ -124,7 +124,7 @@ func expected(w *session.World) v1alpha1.Phase {
 		return phase
 	case v1alpha1.PhasePending:
 		switch {
-		case is(session.StopRequested):
+		case is(session.Restored), is(session.StopRequested):
 			return v1alpha1.PhaseStopped
 		case is(session.SpecInvalid):
 			return v1alpha1.PhaseFailed
@@ -135,13 +135,15 @@ func expected(w *session.World) v1alpha1.Phase {
 	}
 	creating := phase == v1alpha1.PhaseCreating
 	switch {
+	case is(session.Restored):
+		return v1alpha1.PhaseStopping
 	case is(session.JobSucceeded):
 		return v1alpha1.PhaseCompleted
 	case is(session.JobFailed):
 		return v1alpha1.PhaseFailed
 	case is(session.StopRequested):
 		return v1alpha1.PhaseStopping
-	case creating && (is(session.NameTaken) || is(session.RunnerUnstartable)):
+	case creating && is(session.RunnerUnstartable):
 		return v1alpha1.PhaseFailed
 	case creating && is(session.RunnerReady):
 		return v1alpha1.PhaseRunning

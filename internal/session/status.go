@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ func Status(w *World, d Decision) v1alpha1.AgenticSessionStatus {
 func handled(w *World, d Decision) string {
 	request := Request(w.Session)
 	switch d.Rule {
-	case "stop", "stop-before-start", "restart":
+	case "stop", "stop-before-start", "restart", "restored", "restored-run":
 		return request
 	}
 	if request == "" {
@@ -59,21 +60,29 @@ func move(status *v1alpha1.AgenticSessionStatus, w *World, d Decision) {
 		observe(status, w)
 		begin(status, w)
 	case v1alpha1.PhaseStopping:
-		status.StoppedReason = v1alpha1.StoppedByUser
-		if d.Reason == v1alpha1.ReasonInactivityTimeout {
-			status.StoppedReason = v1alpha1.StoppedByInactivity
-		}
+		status.StoppedReason = stoppedBy(d)
 		observe(status, w)
 		noteStart(status, w)
 	case v1alpha1.PhaseStopped:
-		if status.StoppedReason == "" {
-			status.StoppedReason = v1alpha1.StoppedByUser
-		}
+		status.StoppedReason = cmp.Or(status.StoppedReason, stoppedBy(d))
 		status.CompletionTime = &now
+		status.RanBefore = status.RanBefore || d.Reason == v1alpha1.ReasonRestored
 	default:
 		status.CompletionTime = &now
 		observe(status, w)
 		noteStart(status, w)
+	}
+}
+
+// stoppedBy says who or what a stop is owed to; a restore is neither.
+func stoppedBy(d Decision) v1alpha1.StoppedReason {
+	switch d.Reason {
+	case v1alpha1.ReasonRestored:
+		return ""
+	case v1alpha1.ReasonInactivityTimeout:
+		return v1alpha1.StoppedByInactivity
+	default:
+		return v1alpha1.StoppedByUser
 	}
 }
 
