@@ -39,8 +39,14 @@ func legacyWatch() bool { return slices.Contains(everyFlag(), "--legacy-watch") 
 
 // startOperator starts an operator with these variables and flags and returns when it is ready.
 func startOperator(env map[string]string, flags ...string) (*operatorRun, error) {
+	return startOperatorThrough(nil, env, flags...)
+}
+
+// startOperatorThrough is startOperator for one whose requests go through a test's own hands, unless
+// these are nil.
+func startOperatorThrough(hands func(http.RoundTripper) http.RoundTripper, env map[string]string, flags ...string) (*operatorRun, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	run, err := launch(ctx, env, flags)
+	run, err := launch(ctx, hands, env, flags)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -61,7 +67,7 @@ func startOperator(env map[string]string, flags ...string) (*operatorRun, error)
 	return run, nil
 }
 
-func launch(ctx context.Context, env map[string]string, flags []string) (*operatorRun, error) {
+func launch(ctx context.Context, hands func(http.RoundTripper) http.RoundTripper, env map[string]string, flags []string) (*operatorRun, error) {
 	health, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -81,7 +87,12 @@ func launch(ctx context.Context, env map[string]string, flags []string) (*operat
 		return nil, err
 	}
 	run := &operatorRun{gate: &gate{}, registry: prometheus.NewRegistry(), health: health, ended: make(chan error, 1)}
-	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper { return run.gate.before(next) })
+	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		if hands != nil {
+			next = hands(next)
+		}
+		return run.gate.before(next)
+	})
 	mgr, endpoint, err := operator.NewManager(settings, cluster)
 	if err != nil {
 		return nil, err
