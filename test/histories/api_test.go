@@ -158,25 +158,9 @@ func (a *api) patch(by string, object client.Object, patch client.Patch, status 
 	if err != nil {
 		return err
 	}
-	data, err := patch.Data(object)
+	after, err := patched(was, object, patch)
 	if err != nil {
 		return err
-	}
-	before, err := json.Marshal(was)
-	if err != nil {
-		return err
-	}
-	var after []byte
-	if patch.Type() == types.JSONPatchType {
-		steps, err := jsonpatch.DecodePatch(data)
-		if err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		if after, err = steps.Apply(before); err != nil {
-			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Message: err.Error()}}
-		}
-	} else if after, err = jsonpatch.MergePatch(before, data); err != nil {
-		return apierrors.NewBadRequest(err.Error())
 	}
 	is := reflect.New(reflect.TypeOf(was).Elem()).Interface().(client.Object)
 	if err := json.Unmarshal(after, is); err != nil {
@@ -187,6 +171,37 @@ func (a *api) patch(by string, object client.Object, patch client.Patch, status 
 	}
 	into(a.objects[kind][key], object)
 	return nil
+}
+
+// patched is an object as JSON after a patch.
+func patched(was, object client.Object, patch client.Patch) ([]byte, error) {
+	if _, whole := object.(*v1alpha1.AgenticSession); whole && patch.Type() == types.MergePatchType && object.GetResourceVersion() == was.GetResourceVersion() {
+		return json.Marshal(object) // the same, and cheaper: the patch was made from what is stored
+	}
+	data, err := patch.Data(object)
+	if err != nil {
+		return nil, err
+	}
+	before, err := json.Marshal(was)
+	if err != nil {
+		return nil, err
+	}
+	if patch.Type() == types.JSONPatchType {
+		steps, err := jsonpatch.DecodePatch(data)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		after, err := steps.Apply(before)
+		if err != nil {
+			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Message: err.Error()}}
+		}
+		return after, nil
+	}
+	after, err := jsonpatch.MergePatch(before, data)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return after, nil
 }
 
 // update is a full update under the version that was read.

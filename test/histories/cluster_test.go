@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/session"
 )
 
@@ -84,10 +85,10 @@ func (h *history) jobStep(job *batchv1.Job) bool {
 		}
 	}
 	switch {
-	case job.DeletionTimestamp != nil:
-		return false
 	case session.Finished(job):
-		return h.expire(job)
+		return job.DeletionTimestamp == nil && h.expire(job)
+	case job.DeletionTimestamp != nil && (job.Status.Failed+job.Status.Succeeded == 0 || hasCondition(job, batchv1.JobFailureTarget) != nil):
+		return active == 0 && hasCondition(job, batchv1.JobFailureTarget) != nil && h.finish(job, batchv1.JobFailed, "deleted")
 	case hasCondition(job, batchv1.JobFailureTarget) != nil:
 		return h.endPods(pods) || active == 0 && h.finish(job, batchv1.JobFailed, hasCondition(job, batchv1.JobFailureTarget).Reason)
 	case hasCondition(job, batchv1.JobSuccessCriteriaMet) != nil:
@@ -199,6 +200,10 @@ func (h *history) podStep(pod *corev1.Pod, ends bool) bool {
 			return true
 		}
 		return false
+	case pod.DeletionTimestamp != nil && pod.Spec.NodeName == "":
+		pod.Status.Phase = corev1.PodFailed
+		h.note("pod %s never ran", pod.Name)
+		h.write(pod, true)
 	case pod.DeletionTimestamp != nil:
 		if h.deaf[pod.UID] {
 			return false
@@ -209,7 +214,7 @@ func (h *history) podStep(pod *corev1.Pod, ends bool) bool {
 		h.note("pod %s is scheduled", pod.Name)
 		h.write(pod, false)
 	case runner == nil:
-		if h.chance(0.05) {
+		if h.chance(0.05) && pod.Labels[v1alpha1.LabelSession] != "" {
 			h.deaf[pod.UID] = true
 		}
 		pod.Status.Phase = corev1.PodRunning
@@ -254,7 +259,10 @@ func (h *history) exit(pod *corev1.Pod, code int32, lingers bool) {
 		ended.StartedAt = running.StartedAt
 	}
 	runner.Ready, runner.State = false, corev1.ContainerState{Terminated: ended}
-	h.exits[metav1.GetControllerOf(pod).UID] = code
+	owner := metav1.GetControllerOf(pod)
+	h.exits[owner.UID] = code
+	job := h.api.objects["Job"][types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}]
+	h.taken[owner.UID] = pod.DeletionTimestamp != nil && (job == nil || job.GetUID() != owner.UID || job.GetDeletionTimestamp() != nil)
 	h.note("the runner of pod %s exits with %d", pod.Name, code)
 	if lingers {
 		h.write(pod, true)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,7 @@ func TestRandomHistories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	debug.SetGCPercent(400) // short-lived garbage, and much of it
 	began, all := time.Now(), &tally{happened: map[string]int{}}
 	workers := runtime.GOMAXPROCS(0)
 	t.Run("seeds", func(t *testing.T) {

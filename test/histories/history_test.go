@@ -74,11 +74,16 @@ type history struct {
 	// deaf are pods that no kubelet ends; exits is how the runner of a Job ended.
 	deaf  map[types.UID]bool
 	exits map[types.UID]int32
-	jobs  map[string]int
+	// taken are Jobs that were being deleted when their runner was ended.
+	taken map[types.UID]bool
+	// recorded are the Jobs that a status told of.
+	recorded map[string]bool
 	// ledger counts phase changes, unanswered those whose writer never got the answer.
 	ledger, unanswered map[session.Edge]int
 	// ended says that the namespace is being deleted.
 	ended bool
+	// began is the version at which the pass in progress began.
+	began int64
 
 	processes, passes, pods, tokens, writes, steps int
 	happened                                       map[string]int
@@ -89,7 +94,7 @@ func newHistory(seed uint64, selections map[string]selection) *history {
 	h := &history{
 		random: rand.New(rand.NewPCG(seed, 1)), selections: selections, calls: make(chan *call, 64),
 		clock:   testingclock.NewFakePassiveClock(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)),
-		stories: map[string]*story{}, deaf: map[types.UID]bool{}, exits: map[types.UID]int32{}, jobs: map[string]int{},
+		stories: map[string]*story{}, deaf: map[types.UID]bool{}, exits: map[types.UID]int32{}, taken: map[types.UID]bool{}, recorded: map[string]bool{},
 		ledger: map[session.Edge]int{}, unanswered: map[session.Edge]int{}, happened: map[string]int{},
 	}
 	h.trouble = trouble{
@@ -128,8 +133,9 @@ func (h *history) complain(f string, a ...any) {
 // drive makes a pass, deciding whose call is next and what becomes of it.
 func (h *history) drive(m *pass) {
 	p := m.process
+	h.began = h.api.version
 	if h.chance(h.trouble.killed) {
-		m.killAt = 1 + h.pick(20)
+		m.killAt = 1 + h.pick([]int{3, 12}[h.pick(2)])
 	}
 	for {
 		synctest.Wait()
@@ -182,6 +188,9 @@ func (h *history) serve(m *pass, c *call) error {
 	if h.chance(h.trouble.refused) {
 		h.count("calls refused")
 		h.note("  %s fails", c.what)
+		if c.what != "" && !strings.HasPrefix(c.what, "status") {
+			return refusals[h.pick(len(refusals)-1)]
+		}
 		return refusals[h.pick(len(refusals))]
 	}
 	if c.write && h.chance(h.trouble.lost) {
@@ -204,8 +213,9 @@ var refusals = []error{
 	apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
 	apierrors.NewTooManyRequests("try again", 1),
 	apierrors.NewServerTimeout(resource("x"), "write", 1),
-	apierrors.NewConflict(resource("x"), "x", errors.New("the object has been modified")),
 	errors.New("connection refused"),
+	// A write that names no version conflicts only with one that makes an event.
+	apierrors.NewConflict(resource("x"), "x", errors.New("the object has been modified")),
 }
 
 // unheard makes a call whose answer nobody hears.
@@ -375,8 +385,10 @@ func (h *history) settle(ends bool) {
 		}
 		h.pass(max(time.Second, next.Sub(h.now())))
 	}
-	h.judgeRest()
-	h.judgeQuiet()
+	if len(h.complaints) == 0 {
+		h.judgeRest()
+		h.judgeQuiet()
+	}
 }
 
 // clusterWorks does one thing that a controller or kubelet has to do.

@@ -3,6 +3,7 @@ package histories
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -31,7 +32,7 @@ func (h *history) judge(by, kind string, was, is client.Object) {
 	case "Pod":
 		h.judgePods()
 	case "Job":
-		if job, ok := is.(*batchv1.Job); ok && was == nil {
+		if job, ok := is.(*batchv1.Job); ok && was == nil && operator {
 			h.judgeJob(job)
 		}
 	case "AgenticSession":
@@ -61,12 +62,26 @@ func alive(h *history, name string) []*corev1.Pod {
 	return pods
 }
 
-// judgePods: never two runners of a session, nor two in one workspace.
+// told are the pods among them that still say whose they are.
+func told(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelSession] == "" })
+}
+
+// runners are the pods of a session that are alive. One whose label was taken off counts as long as the
+// session is that for which it was made, and not another of its name.
+func runners(h *history, s *v1alpha1.AgenticSession) []*corev1.Pod {
+	return slices.DeleteFunc(alive(h, s.Name), func(pod *corev1.Pod) bool {
+		return pod.Labels[v1alpha1.LabelSession] == "" && pod.Annotations[v1alpha1.AnnotationSessionUID] != string(s.UID)
+	})
+}
+
+// judgePods: never two runners of a session, nor two in one workspace. Whose label was taken off is
+// looked for when a run begins.
 func (h *history) judgePods() {
 	claims := map[string]string{}
 	for _, object := range h.api.list("Pod") {
 		pod := object.(*corev1.Pod)
-		if podEnded(pod) {
+		if podEnded(pod) || pod.Labels[v1alpha1.LabelSession] == "" {
 			continue
 		}
 		for i := range pod.Spec.Volumes {
@@ -79,7 +94,11 @@ func (h *history) judgePods() {
 		}
 	}
 	for name := range h.stories {
-		if pods := alive(h, name); len(pods) > 1 {
+		s := h.session(name)
+		if s == nil {
+			continue
+		}
+		if pods := told(runners(h, s)); len(pods) > 1 {
 			h.complain("pods %s and %s of session %s are alive at once", pods[0].Name, pods[1].Name, name)
 		}
 	}
@@ -88,10 +107,10 @@ func (h *history) judgePods() {
 // judgeJob: a run begins when nothing of an earlier one is left, and as the status says.
 func (h *history) judgeJob(job *batchv1.Job) {
 	name := workload.SessionOfJob(job.Name)
-	if pods := alive(h, name); len(pods) > 0 {
+	if pods := told(alive(h, name)); len(pods) > 0 {
 		h.complain("Job %s is made while pod %s is alive", job.Name, pods[0].Name)
 	}
-	if h.jobs[job.Name+string(metav1.GetControllerOf(job).UID)]++; h.jobs[job.Name+string(metav1.GetControllerOf(job).UID)] > 1 {
+	if h.recorded[job.Name+string(metav1.GetControllerOf(job).UID)] {
 		h.complain("Job %s is made a second time", job.Name)
 	}
 	for _, object := range h.api.list("Job") {
@@ -155,6 +174,12 @@ func (h *history) judgeStatus(was, is *v1alpha1.AgenticSession) {
 	if is.Status.Run != was.Status.Run && (is.Status.Run != was.Status.Run+1 || to != v1alpha1.PhaseCreating || from != v1alpha1.PhasePending) {
 		h.complain("session %s goes from run %d to %d as it goes from %s to %s", is.Name, was.Status.Run, is.Status.Run, from, to)
 	}
+	if is.Status.JobUID != "" {
+		h.recorded[is.Status.JobName+string(is.UID)] = true
+	}
+	if was.Status.JobUID != "" && is.Status.JobUID != "" && was.Status.Run == is.Status.Run && is.Status.JobUID != was.Status.JobUID {
+		h.complain("session %s takes Job %s for that of its run, which was %s", is.Name, is.Status.JobUID, was.Status.JobUID)
+	}
 	if from == to {
 		return
 	}
@@ -176,7 +201,7 @@ func orPending(phase v1alpha1.Phase) v1alpha1.Phase {
 }
 
 func (h *history) judgeMove(t *story, from, to v1alpha1.Phase, was, is *v1alpha1.AgenticSession) {
-	pods := alive(h, is.Name)
+	pods := runners(h, is)
 	switch {
 	case to == v1alpha1.PhasePending:
 		if was.Annotations[v1alpha1.AnnotationDesiredPhase] != v1alpha1.DesiredRunning || is.Status.HandledRequest != session.Request(was) || t.starts == 0 {
@@ -185,8 +210,10 @@ func (h *history) judgeMove(t *story, from, to v1alpha1.Phase, was, is *v1alpha1
 		t.starts = 0
 	case to == v1alpha1.PhaseCreating && len(pods) > 0:
 		h.complain("a run of %s begins while pod %s is alive", is.Name, pods[0].Name)
-	case to == v1alpha1.PhaseStopped && from == v1alpha1.PhaseStopping && len(pods) > 0:
-		h.complain("session %s is Stopped while pod %s is alive", is.Name, pods[0].Name)
+	case to == v1alpha1.PhaseStopped && from == v1alpha1.PhaseStopping && len(told(pods)) > 0:
+		h.complain("session %s is Stopped while pod %s is alive", is.Name, told(pods)[0].Name)
+	case h.taken[types.UID(is.Status.JobUID)] && to.Terminal() && fromJob(is):
+		h.complain("session %s is %s by Job %s, which was being deleted", is.Name, to, is.Status.JobName)
 	case to == v1alpha1.PhaseCompleted:
 		if code, ended := h.exits[types.UID(is.Status.JobUID)]; !ended || code != 0 {
 			h.complain("session %s is Completed, its runner exited: %t, %d", is.Name, ended, code)
@@ -196,16 +223,38 @@ func (h *history) judgeMove(t *story, from, to v1alpha1.Phase, was, is *v1alpha1
 	}
 }
 
+// fromJob says that a session ended with what its Job or pod told.
+func fromJob(is *v1alpha1.AgenticSession) bool {
+	ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && slices.Contains([]string{v1alpha1.ReasonRunnerCompleted, v1alpha1.ReasonRunnerFailed, v1alpha1.ReasonOOMKilled}, ready.Reason)
+}
+
 // judgeFailure: a run is lost only when its Job is, and no work that succeeded is told as failed.
 func (h *history) judgeFailure(is *v1alpha1.AgenticSession) {
 	ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
 	job, there := h.api.objects["Job"][types.NamespacedName{Namespace: is.Namespace, Name: workload.JobName(is.Name, is.Status.Run)}].(*batchv1.Job)
-	if ready.Reason == v1alpha1.ReasonRunnerLost && there && job.DeletionTimestamp == nil {
+	if ready.Reason == v1alpha1.ReasonRunnerLost && there && job.DeletionTimestamp == nil && (is.Status.JobUID == "" || is.Status.JobUID == string(job.UID)) {
 		h.complain("the run of %s is told to be lost, but Job %s is there", is.Name, job.Name)
 	}
-	if code, ended := h.exits[types.UID(is.Status.JobUID)]; there && ended && code == 0 && session.Finished(job) && hasCondition(job, batchv1.JobComplete) != nil {
+	if !there || job.DeletionTimestamp != nil {
+		return
+	}
+	if hasCondition(job, batchv1.JobComplete) != nil && h.before(job) {
 		h.complain("session %s is Failed with %s, but its Job is complete", is.Name, ready.Reason)
 	}
+	if strings.HasPrefix(ready.Message, "the runner was not ready within") {
+		for _, pod := range told(h.podsOf(job)) {
+			if runner := runnerOf(pod); pod.DeletionTimestamp == nil && runner != nil && runner.Ready && h.before(pod) {
+				h.complain("session %s is Failed with %s, but the runner in pod %s is ready", is.Name, ready.Reason, pod.Name)
+			}
+		}
+	}
+}
+
+// before says that an object was as it is when the pass in progress began.
+func (h *history) before(object client.Object) bool {
+	version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	return err == nil && version <= h.began
 }
 
 // judgeRest checks what must hold when nothing happens any more.
@@ -239,8 +288,11 @@ func (h *history) judgeRest() {
 }
 
 func (h *history) judgeGone(name string, s *v1alpha1.AgenticSession) {
-	if pods := alive(h, name); len(pods) > 0 {
-		h.complain("pod %s outlives its session or namespace", pods[0].Name)
+	for _, pod := range alive(h, name) {
+		if h.deaf[pod.UID] {
+			return // without its session, nobody ends what is on a node that is lost
+		}
+		h.complain("pod %s outlives its session or namespace", pod.Name)
 	}
 	if s != nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -147,7 +148,9 @@ var deeds = []deed{
 		h.remove(people, "AgenticSession", s, client.DeleteOptions{PropagationPolicy: &background})
 		return true
 	}},
-	{2, removeJob},
+	{3, removeJob},
+	{1, replaceJob},
+	{2, hidePod},
 	{3, removePod},
 	{3, removeChild},
 }
@@ -184,6 +187,37 @@ func removeJob(h *history, s *v1alpha1.AgenticSession) bool {
 		propagation := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}[h.pick(2)]
 		h.remove(people, "Job", job, client.DeleteOptions{PropagationPolicy: &propagation})
 		return true
+	}
+	return false
+}
+
+// replaceJob puts another Job in the place of one without a runner, as kubectl replace --force does.
+func replaceJob(h *history, s *v1alpha1.AgenticSession) bool {
+	for _, job := range copies[*batchv1.Job](h, "Job") {
+		if !ofSession(job, s.Name) || len(alive(h, s.Name)) > 0 || h.ended {
+			continue
+		}
+		h.note("people replace Job %s", job.Name)
+		h.api.store(people, "Job", h.api.objects["Job"][client.ObjectKeyFromObject(job)], nil)
+		another := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, Labels: job.Labels, Annotations: job.Annotations, OwnerReferences: job.OwnerReferences}, Spec: job.Spec}
+		another.Spec.TTLSecondsAfterFinished = nil
+		h.make(another)
+		return true
+	}
+	return false
+}
+
+// hidePod takes the label off a pod by which caches select it.
+func hidePod(h *history, s *v1alpha1.AgenticSession) bool {
+	for _, pod := range copies[*corev1.Pod](h, "Pod") {
+		if ofSession(pod, s.Name) && pod.Labels[v1alpha1.LabelSession] != "" {
+			// With its node lost as well, only people could end it.
+			delete(pod.Labels, v1alpha1.LabelSession)
+			delete(h.deaf, pod.UID)
+			h.note("people take the label off pod %s", pod.Name)
+			h.write(pod, false)
+			return true
+		}
 	}
 	return false
 }
