@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/session"
+	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
 // What caches select by can be changed by others: the label of a namespace, the label of a pod.
@@ -29,6 +31,28 @@ func (r *AgenticSessionReconciler) confirm(ctx context.Context, o *seen, d sessi
 	default:
 		return true, nil
 	}
+}
+
+// decide picks the next phase. That a runner is late is believed only of what the API server has: after
+// an outage a deadline may have passed that the runner met, and the caches be the last to know.
+func (r *AgenticSessionReconciler) decide(ctx context.Context, o *seen) (session.Decision, error) {
+	d := session.Decide(&o.world)
+	if d.Rule != "start-timeout" {
+		return d, nil
+	}
+	s := o.world.Session
+	job := &batchv1.Job{}
+	found, err := lookup(ctx, r.Live, o.key(workload.JobName(s.Name, s.Status.Run)), job)
+	if err != nil {
+		return d, err
+	}
+	if o.world.Job = nil; found && belongs(job, s) {
+		o.world.Job = job
+	}
+	if err := r.observePods(ctx, o, r.Live, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSession: s.Name}); err != nil {
+		return d, err
+	}
+	return session.Decide(&o.world), nil
 }
 
 // observeNamespace reads the namespace past the cache, which has only managed ones, and those with

@@ -103,7 +103,10 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 	}
 	w := &seen.world
 	defer r.noteToken(w)
-	d := session.Decide(w)
+	d, err := r.decide(ctx, seen)
+	if err != nil {
+		return 0, err
+	}
 	sure, err := r.confirm(ctx, seen, d)
 	if err != nil {
 		return 0, err

@@ -40,6 +40,12 @@ func (r *AgenticSessionReconciler) observeRuns(ctx context.Context, o *seen) err
 	if err := r.observePods(ctx, o, r.Client, r.ofSession(s)...); err != nil {
 		return err
 	}
+	if o.world.Job == nil && o.world.Holds(session.RunnerLost) {
+		// The pod may have been seen before its Job.
+		if err := r.observeJob(ctx, o); err != nil {
+			return err
+		}
+	}
 	if o.world.EndUnseen() {
 		// The cause of a failure is written once and cannot be mended later.
 		live := []client.ListOption{client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSession: s.Name}}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -140,6 +141,31 @@ func ofProject(_ context.Context, object client.Object) []reconcile.Request {
 }
 
 func nobody(context.Context, client.Object) []reconcile.Request { return nil }
+
+// Woken says which sessions a change of an object wakes a pass over. It is for whoever tells of changes
+// without a manager: both the old and the new version of an object are to be given to it.
+func (r *AgenticSessionReconciler) Woken() func(context.Context, client.Object) []reconcile.Request {
+	wakes := map[string]mapping{}
+	for _, w := range watches(r, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}) {
+		if w.sessions != nil {
+			wakes[kindOf(w.object)] = served(r.Config, w.sessions)
+		}
+	}
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		if mapped := wakes[kindOf(object)]; mapped != nil {
+			return mapped(ctx, object)
+		}
+		return nil
+	}
+}
+
+// kindOf tells the watched kinds apart, those that are known by their metadata alone among them.
+func kindOf(object client.Object) string {
+	if partial, ok := object.(*metav1.PartialObjectMetadata); ok {
+		return partial.Kind
+	}
+	return fmt.Sprintf("%T", object)
+}
 
 // byLabel goes by the label, not the owner: the end of an object that belonged to a deleted session
 // wakes a new one of the same name that waits for it.

@@ -74,6 +74,10 @@ func UndoUserWorkload(config, was string) (string, error) {
 		return "", refusal(fmt.Errorf("the value of %s stands in an unusual place", enableKey))
 	}
 	lines := strings.SplitAfter(config, "\n")
+	if key.Line > len(lines) {
+		// YAML breaks lines in more places than this does.
+		return "", refusal(fmt.Errorf("%s does not stand on a line of its own", enableKey))
+	}
 	changed := strings.Join(append(lines[:key.Line-1:key.Line-1], lines[key.Line:]...), "")
 	delete(before, enableKey)
 	if !reads(changed, before) {

@@ -2,6 +2,8 @@ package session
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -59,8 +61,16 @@ func (w *World) replaced() bool {
 	return w.Job != nil && recorded != "" && string(w.Job.UID) != recorded
 }
 
-// recorded says that the status knows of the run's Job.
+// recorded says that the status knows of the run's Job, or that a pod shows that there was one: whoever
+// made it may not have lived to say so.
 func (w *World) recorded() bool {
+	ofRun := func(pod corev1.Pod) bool {
+		return pod.Labels[v1alpha1.LabelRun] == strconv.FormatInt(w.Session.Status.Run, 10) &&
+			pod.Annotations[v1alpha1.AnnotationSessionUID] == string(w.Session.UID)
+	}
+	if w.Phase() == v1alpha1.PhaseCreating && slices.ContainsFunc(w.Pods, ofRun) {
+		return true
+	}
 	return w.Session.Status.JobUID != "" || isTrue(w.Session.Status.Conditions, v1alpha1.ConditionJobCreated) ||
 		w.Phase() == v1alpha1.PhaseRunning
 }
