@@ -163,7 +163,11 @@ func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World,
 	}
 	changed := w.Session.DeepCopy()
 	changed.Status = status
-	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	stored := was.DeepCopy()
+	if was.Status.Dropped {
+		stored.Status.Drop()
+	}
+	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			log.FromContext(ctx).V(1).Info("The session changed meanwhile", "error", err.Error())

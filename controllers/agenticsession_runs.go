@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -167,7 +168,11 @@ func (r *AgenticSessionReconciler) ofSession(s *v1alpha1.AgenticSession) []clien
 	if r.Indexed {
 		return append(options, client.MatchingFields{indexSession: s.Name})
 	}
-	return append(options, client.MatchingLabels{v1alpha1.LabelSession: s.Name})
+	name := s.Name
+	if len(validation.IsValidLabelValue(name)) > 0 {
+		name = "" // no object can have it as a label, and the API server refuses to look for it
+	}
+	return append(options, client.MatchingLabels{v1alpha1.LabelSession: name})
 }
 
 // belongs says that a Job or pod with the session's label is really one of its runs, or of those

@@ -78,6 +78,13 @@ func (s *AgenticSessionStatus) recall(known *record) {
 	s.Dropped = !equality.Semantic.DeepEqual(was, s.record())
 }
 
+// Drop empties every field that is recorded, as a definition that lacks them does. What is written as a
+// difference to that has all of them, and so puts them back once the definition has them again.
+func (s *AgenticSessionStatus) Drop() {
+	s.Run, s.RanBefore, s.JobName, s.JobUID, s.PodName = 0, false, "", "", ""
+	s.QueuedTime, s.ProvisionedTime, s.HandledRequest, s.StoppedReason = nil, nil, "", ""
+}
+
 func fill[T comparable](field *T, known T) {
 	var empty T
 	if *field == empty {

@@ -65,6 +65,11 @@ func TestStatusSurvivesForeignDefinitions(t *testing.T) {
 			t.Errorf("without %s a status is read as %+v", name, read)
 		}
 	}
+	dropped := whole.DeepCopy()
+	dropped.Drop()
+	if dropped.record() != (record{}) {
+		t.Errorf("of the record %+v is left", dropped.record())
+	}
 	if read := decode(t, &whole, all...); !equality.Semantic.DeepEqual(read, want) {
 		t.Errorf("without all that is recorded a status is read as %+v", read)
 	}

@@ -170,11 +170,24 @@ func TestPlatformCRDs(t *testing.T) {
 	s.reaches(stopped)
 	s.start()
 	s.reachesInRun(2, running)
-	if c := condition(s.latest(), v1alpha1.ConditionRecorded); c.Status != metav1.ConditionTrue {
-		t.Errorf("with this operator's definitions back, condition %s is %s for %s", c.Type, c.Status, c.Reason)
-	}
-	if run := s.stored("run"); run != int64(2) {
-		t.Errorf("status.run is %v", run)
+	// One of which nothing but the request changes.
+	resumed := sessions["stops"]
+	resumed.project = p
+	resumed.stop()
+	resumed.reaches(stopped)
+	for s, run := range map[*session]int64{s: 2, resumed: 3} {
+		s.until("has its fields back", func(object *v1alpha1.AgenticSession) error {
+			if c := condition(object, v1alpha1.ConditionRecorded); c.Status != metav1.ConditionTrue {
+				return fmt.Errorf("condition %s is %s for %s", c.Type, c.Status, c.Reason)
+			}
+			return nil
+		})
+		if kept := s.stored("run"); kept != run {
+			t.Errorf("session %s: status.run is %v", s.name, kept)
+		}
+		if before := s.stored("ranBefore"); before != true {
+			t.Errorf("session %s: status.ranBefore is %v", s.name, before)
+		}
 	}
 }
 
