@@ -28,6 +28,7 @@ func jump(t *testing.T) {
 	team.succeeded(t, oldest)
 	projects(t)
 	everyPhase(t)
+	begin(t)
 	before := pictures(t)
 	leaders := recordLeaders(t)
 	led(t, leaders)
