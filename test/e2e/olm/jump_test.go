@@ -28,6 +28,7 @@ func jump(t *testing.T) {
 	team.succeeded(t, oldest)
 	projects(t)
 	everyPhase(t)
+	begin(t)
 	before := pictures(t)
 	leaders := recordLeaders(t)
 	led(t, leaders)
@@ -43,7 +44,7 @@ func jump(t *testing.T) {
 	renewed(t, project, "runs", token)
 	after := pictures(t)
 	undisturbed(t, before, after)
-	note(t, oldest.Number, newest.Number+", at once", took, leaders.longestGap(t), before, after)
+	note(t, oldest.Number, newest.Number+", leader killed", took, leaders.longestGap(t), before, after)
 	found, err := plans(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,7 +75,22 @@ func uninstall(t *testing.T) {
 		return left == "", left
 	})
 	undisturbed(t, before, pictures(t))
+	stays(t)
 	gone(t, late, project, string(team))
+}
+
+// stays wants there to be what the documentation says that OLM leaves on the cluster.
+func stays(t *testing.T) {
+	t.Helper()
+	left := map[string]client.Object{
+		"agentic-operator":     &schedulingv1.PriorityClass{},
+		"ambient-project-view": &rbacv1.ClusterRole{}, "ambient-project-edit": &rbacv1.ClusterRole{}, "ambient-project-admin": &rbacv1.ClusterRole{},
+	}
+	for name, o := range left {
+		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: name}, o); err != nil {
+			t.Errorf("reading what stays: %v", err)
+		}
+	}
 }
 
 // rightsLeft names bindings of the operator's ServiceAccount.
