@@ -71,7 +71,7 @@ func (h *history) newProcess() *process {
 	set.Admit(project)
 	h.registries = append(h.registries, p.registry)
 	p.reconciler = &controllers.AgenticSessionReconciler{
-		Client: &cachedClient{liveClient{p: p}}, Live: &liveClient{p: p}, Own: &liveClient{p: p},
+		Client: &cachedClient{liveClient{p: p}}, Seen: &directClient{caches: p.caches}, Live: &liveClient{p: p}, Own: &liveClient{p: p},
 		Config: settings, Metrics: set, Events: recorder{}, Clock: h.clock, Indexed: true,
 	}
 	p.waker = (&controllers.AgenticSessionReconciler{Client: &directClient{caches: p.caches}, Config: settings, Indexed: true}).Woken()
