@@ -74,7 +74,7 @@ func (h *history) newProcess() *process {
 		Client: &cachedClient{liveClient{p: p}}, Seen: &directClient{caches: p.caches}, Live: &liveClient{p: p}, Own: &liveClient{p: p},
 		Config: settings, Metrics: set, Events: recorder{}, Clock: h.clock, Indexed: true,
 	}
-	p.waker = (&controllers.AgenticSessionReconciler{Client: &directClient{caches: p.caches}, Config: settings, Indexed: true}).Woken()
+	p.waker = (&controllers.AgenticSessionReconciler{Seen: &directClient{caches: p.caches}, Client: &directClient{caches: p.caches}, Config: settings, Indexed: true}).Woken()
 	return p
 }
 
