@@ -73,6 +73,7 @@ func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *see
 	if len(patch) == 0 {
 		return nil
 	}
+	patch = append(patch, operation{"test", "/metadata/uid", string(s.UID)})
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("encoding the removal of a request: %w", err)
@@ -123,7 +124,13 @@ func (r *AgenticSessionReconciler) introduce(ctx context.Context, s *v1alpha1.Ag
 	if maps.Equal(changed.Annotations, s.Annotations) {
 		return s, nil
 	}
-	if err := r.Client.Patch(ctx, changed, client.MergeFrom(s)); err != nil {
+	// With the UID, so that it is refused where another session has the name by now, which would be
+	// taken for a restored one.
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": want}})
+	if err != nil {
+		return s, fmt.Errorf("encoding the annotations of a run: %w", err)
+	}
+	if err := r.Client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return s, fmt.Errorf("naming the runner's identity in the session's annotations: %w", err)
 	}
 	return changed, nil
