@@ -115,7 +115,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.end()) }()
+	defer func() { err = errors.Join(err, b.end(context.WithoutCancel(ctx))) }()
 	for _, s := range scenarios {
 		if !slices.Contains(o.only, s.name) {
 			continue

@@ -56,17 +56,17 @@ func begin(ctx context.Context, o options) (b *bench, err error) {
 	config.QPS = -1
 	config.UserAgent = "bench"
 	if b.client, err = client.NewWithWatch(config, client.Options{Scheme: b.cluster.Client.Scheme()}); err != nil {
-		return nil, errors.Join(fmt.Errorf("making a client: %w", err), b.end())
+		return nil, errors.Join(fmt.Errorf("making a client: %w", err), b.end(context.WithoutCancel(ctx)))
 	}
 	if err := b.cluster.Install(ctx, nil); err != nil {
-		return nil, errors.Join(err, b.end())
+		return nil, errors.Join(err, b.end(context.WithoutCancel(ctx)))
 	}
 	return b, nil
 }
 
 // end ends everything.
-func (b *bench) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+func (b *bench) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return errors.Join(b.stopOperator(), b.cluster.Down(ctx), os.RemoveAll(b.dir))
 }

@@ -38,7 +38,7 @@ func toldToBeScraped(t *testing.T) {
 // tokenReplaced makes the token of the scrapes void. The operator makes another, and the nudge that
 // comes with it brings it into the configuration of Prometheus, which goes on to scrape.
 func tokenReplaced(t *testing.T, p *monitoring.Prometheus) {
-	old := scrapeToken(t)
+	old := scrapeToken(t.Context(), t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: readerAccount}}
 	if err := cluster.Client.Delete(t.Context(), account); err != nil {
 		t.Fatal(err)
@@ -47,8 +47,8 @@ func tokenReplaced(t *testing.T, p *monitoring.Prometheus) {
 	if err := cluster.Client.Create(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Prometheus is configured with another token", func(context.Context) (bool, string, error) {
-		token := scrapeToken(t)
+	eventually(t, "Prometheus is configured with another token", func(ctx context.Context) (bool, string, error) {
+		token := scrapeToken(ctx, t)
 		config, err := os.ReadFile(filepath.Join(p.Files, "prometheus.yaml"))
 		return !bytes.Equal(token, old) && bytes.Contains(config, token), fmt.Sprintf("the token is another: %v", !bytes.Equal(token, old)), err
 	})
@@ -66,10 +66,10 @@ func tokenReplaced(t *testing.T, p *monitoring.Prometheus) {
 	})
 }
 
-func scrapeToken(t *testing.T) []byte {
+func scrapeToken(ctx context.Context, t *testing.T) []byte {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: tokenSecret}, secret); err != nil {
+	if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: tokenSecret}, secret); err != nil {
 		t.Fatal(err)
 	}
 	return secret.Data["token"]
