@@ -141,9 +141,9 @@ func (o *operatorConditions) becomes(status metav1.ConditionStatus, reason strin
 	})
 }
 
-// TestCase51UpgradesWait: OLM is told to wait while a session is on its way for longer than a
+// TestCase50UpgradesWait: OLM is told to wait while a session is on its way for longer than a
 // moment, and no longer; not by a replica that does not lead; and by nobody where OLM is not.
-func TestCase51UpgradesWait(t *testing.T) {
+func TestCase50UpgradesWait(t *testing.T) {
 	env := map[string]string{"OPERATOR_CONDITION_NAME": conditionName}
 	// Named by OLM, but the cluster does not know the kind.
 	without := alone(t, env)
