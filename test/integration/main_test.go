@@ -5,7 +5,7 @@
 // TestMain (this file) starts one local Kubernetes (cluster_test.go), installs the CRDs and the
 // operator's access (install_test.go) and, when all is done, judges the history of every session
 // (histories_test.go) and the access that was used (access_audit_test.go). A run of all tests is done
-// in two halves side by side, each with a cluster (halves_test.go). Tests come in two kinds:
+// in parts side by side, each with a cluster (parts_test.go). Tests come in two kinds:
 //
 //   - those that share one operator begin with share(t): they run in parallel, each in a project
 //     (project_test.go) of its own;
@@ -74,17 +74,17 @@ func run(m *testing.M) (code int) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	whole := everything()
-	endWithFirstHalf()
-	other, err := startSecondHalf(ctx)
+	endWithTheFirst()
+	others, err := startOthers(ctx)
+	defer func() {
+		if err := abandon(others); err != nil {
+			code = failed(err)
+		}
+	}()
 	if err != nil {
 		cancel()
 		return failed(err)
 	}
-	defer func() {
-		if err := other.abandon(); err != nil {
-			code = failed(err)
-		}
-	}()
 	suite.logs = &logTail{}
 	ctrl.SetLogger(zap.New(zap.WriteTo(suite.logs), zap.Level(zapcore.InfoLevel), zap.StacktraceLevel(zapcore.DPanicLevel)))
 	cluster, err := startCluster(ctx)
@@ -110,11 +110,11 @@ func run(m *testing.M) (code int) {
 	if err := stopShared(); err != nil {
 		code = failed(err)
 	}
-	return judge(code, other, whole)
+	return judge(code, others, whole)
 }
 
-// judge looks at all that happened, in the other half as well.
-func judge(code int, other *half, whole bool) int {
+// judge looks at all that happened, in the other parts as well.
+func judge(code int, others []*part, whole bool) int {
 	if judgeHistories() != 0 {
 		code = 1
 	}
@@ -122,12 +122,12 @@ func judge(code int, other *half, whole bool) int {
 	if err != nil {
 		return failed(err)
 	}
-	if other != nil {
+	for _, other := range others {
 		if err := other.end(used); err != nil {
 			code = failed(err)
 		}
 	}
-	report := os.Getenv(halfVariable)
+	report := os.Getenv(partVariable)
 	switch {
 	case code != 0:
 		return code
