@@ -62,7 +62,7 @@ func Status(settings *v1alpha1.ProjectSettings, o *Outcome, now time.Time) v1alp
 	set := func(kind string, is metav1.ConditionStatus, problem Problem) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: kind, Status: is, Reason: problem.Reason, Message: cut(problem.Message, 4000),
-			ObservedGeneration: settings.Generation, LastTransitionTime: metav1.NewTime(now),
+			ObservedGeneration: settings.Generation, LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
 		})
 	}
 	if o.Unserved != nil {

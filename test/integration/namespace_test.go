@@ -99,6 +99,9 @@ func TestCase17DefaultSettings(t *testing.T) {
 	if len(first.Spec.GroupAccess) > 0 || first.Status.GroupBindingsCreated != 0 || !first.Status.LimitRangeReady || !first.Status.ScheduledSessionRBACReady {
 		t.Errorf("they are %+v", first)
 	}
+	if lines := suite.logs.about(p.name, "not this operator's"); lines > 0 {
+		t.Errorf("a definition that is the operator's own is told %d times to be another's", lines)
+	}
 	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 		old := p.settings("are there", exist)
 		p.delete(p.settingsObject(), client.PropagationPolicy(how))
