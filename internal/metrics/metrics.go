@@ -20,9 +20,13 @@ import (
 	"github.com/ambient-code/agentic-operator/internal/buildinfo"
 )
 
-// mostHeldBack limits what is held back for namespaces that are not admitted. It is much more than
-// happens in the moment before a namespace is; in those that are never managed nothing runs.
-const mostHeldBack = 10000
+// What is held back for namespaces that are not admitted is limited, for all and for each of them: much
+// more than happens in the moment before a namespace is. In those that are never managed nothing runs,
+// but whoever may create sessions in one must not use up what others need.
+const (
+	mostHeldBack     = 10000
+	mostHeldBackEach = 1000
+)
 
 // Set is the operator's metrics. Its methods may be called at the same time.
 type Set struct {
@@ -108,6 +112,9 @@ func (s *Set) Admit(namespace string) {
 func (s *Set) Forget(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// What was held back of a namespace that is gone is nothing of one that gets its name later.
+	s.held -= len(s.heldBack[namespace])
+	delete(s.heldBack, namespace)
 	if !s.admitted[namespace] {
 		return
 	}
@@ -141,7 +148,7 @@ func (s *Set) count(namespace string, what func()) {
 	switch {
 	case s.admitted[namespace]:
 		what()
-	case s.held < mostHeldBack:
+	case s.held < mostHeldBack && len(s.heldBack[namespace]) < mostHeldBackEach:
 		s.heldBack[namespace] = append(s.heldBack[namespace], what)
 		s.held++
 	}
