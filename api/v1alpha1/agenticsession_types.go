@@ -225,6 +225,9 @@ func (r *Repo) Name() string {
 	return url[strings.LastIndexAny(url, "/:")+1:]
 }
 
+// FitsFolder says that a name of a repository can be that of a folder in the workspace.
+func FitsFolder(name string) bool { return name != "" && name != "." && name != ".." }
+
 // Workflow is a set of instructions for the agent, kept in a Git repository.
 type Workflow struct {
 	// Where to clone it from; same forms as a repository URL.

@@ -79,14 +79,15 @@ func (w *World) Calls() []Call {
 	var calls []Call
 	known := w.Session.Status.ReconciledRepos
 	for i := range known {
-		if !wanted(w.Session.Spec.Repos, known[i].Name) {
+		if !wanted(w.Session.Spec.Repos, known[i].Name) && v1alpha1.FitsFolder(known[i].Name) {
 			repo := &v1alpha1.Repo{URL: known[i].URL, Branch: known[i].Branch}
 			calls = append(calls, Call{Path: pathRemoveRepo, Repo: repo, Name: known[i].Name, Body: map[string]string{"name": known[i].Name}})
 		}
 	}
 	for i := range w.Session.Spec.Repos {
 		repo := &w.Session.Spec.Repos[i]
-		if !sameRepo(findRepo(known, repo.Name()), repo) {
+		// A runner that joins such a name to its workspace would work on the workspace itself.
+		if v1alpha1.FitsFolder(repo.Name()) && !sameRepo(findRepo(known, repo.Name()), repo) {
 			calls = append(calls, Call{Path: pathAddRepo, Repo: repo, Name: repo.Name(), Body: map[string]string{"url": repo.URL, "branch": repo.Branch, "name": repo.Name()}})
 		}
 	}
@@ -230,7 +231,10 @@ func (e *edit) set(set setter, w *World) {
 func untold(wants []v1alpha1.Repo, known []v1alpha1.ReconciledRepo) []string {
 	var names []string
 	for i := range wants {
-		if !sameRepo(findRepo(known, wants[i].Name()), &wants[i]) {
+		switch name := wants[i].Name(); {
+		case !v1alpha1.FitsFolder(name):
+			names = append(names, wants[i].URL+" (it does not end in a name for a folder: correct it)")
+		case !sameRepo(findRepo(known, name), &wants[i]):
 			names = append(names, wants[i].URL)
 		}
 	}

@@ -258,6 +258,27 @@ func TestCase27AnEditThatWaitsForTheNextStart(t *testing.T) {
 	}
 }
 
+// TestNoCallIsMadeForTheWorkspaceItself: a URL that ends in no name is told, and the runner is asked
+// neither to clone it nor to remove what has no name.
+func TestNoCallIsMadeForTheWorkspaceItself(t *testing.T) {
+	for _, url := range []string{"https://git.example.com/.git", "https://git.example.com/team/..", "https://git.example.com/team/."} {
+		w := reachable(wants(v1alpha1.Repo{URL: url}))
+		if calls := told(t, w); len(calls) > 0 {
+			t.Errorf("%s: the runner is called: %v", url, calls)
+		}
+		status := session.Status(w, session.Decide(w))
+		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReposReconciled); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, url+" (it does not end in a name") {
+			t.Errorf("%s: it is told as %+v", url, c)
+		}
+	}
+	for _, name := range []string{"", ".", ".."} {
+		w := reachable(wants(), hasRepo(name, "main", "Failed"))
+		if calls := told(t, w); len(calls) > 0 {
+			t.Errorf("repository %q: the runner is called: %v", name, calls)
+		}
+	}
+}
+
 func TestOnlyTheCallsThatFailedAreMadeAgain(t *testing.T) {
 	w := reachable(wants(repo("app", "main"), repo("docs", "main")))
 	calls := w.Calls()

@@ -127,7 +127,7 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	seen := map[string]bool{}
 	for i := range s.Spec.Repos {
 		name := s.Spec.Repos[i].Name()
-		if name == "" || name == "." || name == ".." {
+		if !v1alpha1.FitsFolder(name) {
 			problems = append(problems, fmt.Sprintf("the repository URL %q in spec.repos does not end in a name for its folder: correct it", s.Spec.Repos[i].URL))
 			continue
 		}
