@@ -23,7 +23,7 @@ RUN GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=fa
       -o /out/operator .
 
 FROM registry.access.redhat.com/ubi9/ubi-minimal:9.6
-ARG VERSION=0.3.0
+ARG VERSION=0.4.0
 ARG RELEASE=1
 LABEL name="agentic-operator" \
       vendor="Ambient Code" \
