@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,12 +105,23 @@ func launch(ctx context.Context, hands func(http.RoundTripper) http.RoundTripper
 	return run, nil
 }
 
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
+// lastPort is the port that was given away last.
+var lastPort atomic.Int64
+
+// freeAddress is one of this machine on which nobody listens. Its port is none that the kernel gives
+// away, as it would to others before the operator listens on it; other processes of the suite begin
+// elsewhere.
+func freeAddress() (address string, err error) {
+	const lowest, ports, apart = 10000, 10000, 131
+	for range ports {
+		port := lowest + (int64(os.Getpid())*apart+lastPort.Add(1))%ports
+		address = fmt.Sprintf("127.0.0.1:%d", port)
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", address); err == nil {
+			return address, listener.Close()
+		}
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", fmt.Errorf("finding a free port: %w", err)
 }
 
 // ready asks the operator's own readiness check.
