@@ -1,7 +1,7 @@
 // Package monitoring says how an operator is wired into the monitoring of its cluster: which of the
 // stacks there is to scrape it (Mode), what objects that needs (Objects), whether somebody reads
 // them, and what is missing and how to mend it (Report). It decides by a World that was observed
-// and has no client and no clock; controllers/monitoring_controller.go observes, writes and tells.
+// and has no client and no clock; controllers/wiring observes, writes and tells.
 //
 // Nothing here is needed for sessions to run. A cluster without any monitoring is a good cluster:
 // then there is little to make and nothing to complain about.

@@ -76,7 +76,7 @@ func cycle(ctx context.Context, b *bench) error {
 }
 
 // restart ends the operator beside many finished and some running sessions and starts another: how long
-// until the Job of a new session is there, and what it asks of the API server about the old ones.
+// until a new session is Running, and what it asks of the API server about the old ones.
 func restart(ctx context.Context, b *bench) error {
 	const old, fresh = "restart-old", "restart-new"
 	for _, namespace := range []string{old, fresh} {
@@ -104,9 +104,7 @@ func restart(ctx context.Context, b *bench) error {
 		return err
 	}
 	values := map[string]float64{"all_s": time.Since(began).Seconds()}
-	if _, all := t.each(); all < values["all_s"] {
-		values["p50_s"] = all
-	}
+	_, values["p50_s"] = t.each()
 	all, writes, err := b.since(mark)
 	if err != nil {
 		return err

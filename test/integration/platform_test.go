@@ -86,16 +86,7 @@ func (s *session) stored(field string) any {
 // status that only tells of progress is written five seconds after a run began.
 func (p *project) rests() {
 	p.t.Helper()
-	last, since := -1, time.Now()
-	p.eventually("the operator stops writing", func() error {
-		if n := len(p.operator.gate.written(p.name)); n != last {
-			last, since = n, time.Now()
-		}
-		if time.Since(since) < 6*time.Second {
-			return fmt.Errorf("it wrote %d times so far", last)
-		}
-		return nil
-	})
+	last := p.stopsWriting(6 * time.Second)
 	p.always(time.Second, "the operator rests", func() error {
 		if writes := p.operator.gate.written(p.name); len(writes) != last {
 			return fmt.Errorf("it wrote %v", writes[last:])

@@ -243,21 +243,28 @@ func (p *project) settles(quiet time.Duration) {
 	p.t.Helper()
 	p.eventually("the project has its objects", p.provided)
 	p.eventually("what belongs to ended runs is given back", p.givenBack)
-	last := -1
-	since := time.Now()
-	p.eventually("the operator stops writing", func() error {
-		if n := len(p.operator.gate.written(p.name)); n != last {
-			last, since = n, time.Now()
-		}
-		if time.Since(since) < 2*time.Second {
-			return fmt.Errorf("it wrote %d times so far", last)
-		}
-		return nil
-	})
+	last := p.stopsWriting(2 * time.Second)
 	time.Sleep(quiet)
 	if writes := p.operator.gate.written(p.name); len(writes) != last {
 		p.t.Errorf("the operator went on writing after all had settled: %v", writes[last:])
 	}
+}
+
+// stopsWriting waits until the operator has written nothing about the project for a while, and returns
+// how often it had.
+func (p *project) stopsWriting(quiet time.Duration) int {
+	p.t.Helper()
+	last, since := -1, time.Now()
+	p.eventually("the operator stops writing", func() error {
+		if n := len(p.operator.gate.written(p.name)); n != last {
+			last, since = n, time.Now()
+		}
+		if time.Since(since) < quiet {
+			return fmt.Errorf("it wrote %d times so far", last)
+		}
+		return nil
+	})
+	return last
 }
 
 // provided complains while the settings of a managed namespace have not been looked at.

@@ -19,7 +19,7 @@ import (
 	"github.com/ambient-code/agentic-operator/internal/monitoring"
 )
 
-// everything is a cluster that has all that there is to wire.
+// everythingWired is a cluster that has all that there is to wire.
 func everythingWired(t *testing.T, env map[string]string) *wiringRig {
 	t.Helper()
 	rig := newWiring(t)
@@ -35,7 +35,7 @@ func everythingWired(t *testing.T, env map[string]string) *wiringRig {
 	return rig
 }
 
-// remaining lists what is left of the wiring, there or elsewhere.
+// left lists what is left of the wiring, there or elsewhere.
 func (w *wiringRig) left(away bool) []string {
 	w.t.Helper()
 	var names []string

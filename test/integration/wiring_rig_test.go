@@ -300,7 +300,7 @@ func (w *wiringRig) at(kind monitoring.Kind, namespace string) dynamic.ResourceI
 	return w.dynamic.Resource(kind.GroupVersionResource).Namespace(namespace)
 }
 
-// place is an object of the wiring by its kind.
+// placed is an object of the wiring by its kind.
 func (w *wiringRig) placed(kind monitoring.Kind, name string) (*unstructured.Unstructured, error) {
 	for _, place := range monitoring.Places(w.name) {
 		if place.Kind == kind && place.Name == name {
@@ -410,7 +410,7 @@ func (w *wiringRig) rests(quiet time.Duration) int {
 	return last
 }
 
-// complains lists the lines of the log since the rig was made that tell of an error.
+// complaints lists the lines of the log from a place on that tell of an error.
 func complaints(from int) []string {
 	suite.logs.mu.Lock()
 	defer suite.logs.mu.Unlock()
