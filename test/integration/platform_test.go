@@ -170,8 +170,11 @@ func TestPlatformCRDs(t *testing.T) {
 	resumed.stop()
 	resumed.reaches(stopped)
 	for s, run := range map[*session]int64{s: 2, resumed: 3} {
-		s.until("has its fields back", func(object *v1alpha1.AgenticSession) error {
-			if c := condition(object, v1alpha1.ConditionRecorded); c.Status != metav1.ConditionTrue {
+		// A watch that the API server opened under the old definition shows objects without the fields
+		// until it ends, so a change is needed that comes after it.
+		p.eventually(s.name+" has its fields back", func() error {
+			s.annotate("team/seen", time.Now().Format(time.RFC3339))
+			if c := condition(s.latest(), v1alpha1.ConditionRecorded); c.Status != metav1.ConditionTrue {
 				return fmt.Errorf("condition %s is %s for %s", c.Type, c.Status, c.Reason)
 			}
 			return nil
