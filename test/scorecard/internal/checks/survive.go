@@ -44,7 +44,7 @@ func sessionsSurviveUpgrade(ctx context.Context, s *Scene) error {
 		return err
 	}
 	begun := time.Now()
-	if err := s.Operator.Restart(ctx, begun); err != nil {
+	if err := s.Operator.Restart(ctx, s.config); err != nil {
 		return err
 	}
 	s.Note("all pods of the operator were replaced in %s", time.Since(begun).Round(time.Second))

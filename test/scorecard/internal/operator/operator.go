@@ -11,16 +11,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	// restartedAt is an annotation of the pods' template. To change it starts all replicas anew as an
-	// upgrade does.
-	restartedAt = "ambient-code.io/scorecard-restarted-at"
 	// targets is where OLM says for which namespaces an operator works; empty for all.
 	targets = "olm.targetNamespaces"
 
@@ -63,19 +63,56 @@ func (o *Operator) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, nil
 }
 
-// Restart replaces all pods of the operator, as an upgrade does, and waits until none of the old ones
-// is left.
-func (o *Operator) Restart(ctx context.Context, now time.Time) error {
+// Restart replaces all pods of the operator one after another, and waits until none of the old ones is
+// left. They are evicted, as when their nodes are drained: a change to the Deployment would start them
+// anew as well, but OLM takes it back at once, and with it what was started.
+func (o *Operator) Restart(ctx context.Context, config *rest.Config) error {
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for evictions: %w", err)
+	}
 	before, err := o.Pods(ctx)
 	if err != nil {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, now.UTC().Format(time.RFC3339Nano))
-	if err := o.client.Patch(ctx, o.Deployment, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("starting the operator anew: %w", err)
+	for i := range before {
+		if err := o.evict(ctx, core, &before[i]); err != nil {
+			return err
+		}
 	}
+	return o.until(ctx, "the operator has started anew", func(pods []corev1.Pod) bool {
+		return !slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+			return slices.ContainsFunc(before, func(b corev1.Pod) bool { return b.UID == pod.UID })
+		})
+	})
+}
+
+// evict removes a pod once the others are available. It is tried again while a PodDisruptionBudget
+// keeps the pod.
+func (o *Operator) evict(ctx context.Context, core corev1client.PodsGetter, pod *corev1.Pod) error {
+	if err := o.until(ctx, "all replicas are available", func([]corev1.Pod) bool { return true }); err != nil {
+		return err
+	}
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		err := core.Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: metav1.NewPreconditionDeleteOptions(string(pod.UID)),
+		})
+		if apierrors.IsTooManyRequests(err) {
+			return false, nil
+		}
+		return true, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("evicting pod %s of the operator: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// until waits until all replicas are available and something is true of the operator's pods.
+func (o *Operator) until(ctx context.Context, what string, is func([]corev1.Pod) bool) error {
 	var state string
-	err = wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		if err := o.client.Get(ctx, client.ObjectKeyFromObject(o.Deployment), o.Deployment); err != nil {
 			return false, err
 		}
@@ -83,14 +120,11 @@ func (o *Operator) Restart(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return false, err
 		}
-		old := slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
-			return slices.ContainsFunc(before, func(b corev1.Pod) bool { return b.UID == pod.UID })
-		})
 		state = describe(o.Deployment, pods)
-		return !old && rolledOut(o.Deployment), nil
+		return is(pods) && rolledOut(o.Deployment), nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until the operator has started anew: %w; %s", err, state)
+		return fmt.Errorf("waiting until %s: %w; %s", what, err, state)
 	}
 	return nil
 }
