@@ -82,6 +82,8 @@ func (k *Kubelet) createNode(ctx context.Context, name string) error {
 			nodeCondition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", now),
 		},
 	}
+	// The control plane taints and labels a node as soon as it is there; nobody else writes its status.
+	node.ResourceVersion = ""
 	if _, err := nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("making node %s ready: %w", name, err)
 	}
