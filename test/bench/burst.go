@@ -40,11 +40,21 @@ func bursts(ctx context.Context, b *bench) error {
 
 func (b *bench) floor(ctx context.Context, subject string, round int, do func(context.Context, string, int) (*times, error)) error {
 	namespace := fmt.Sprintf("floor-%d-%s", round, subject[:4])
+	before, err := b.cluster.CPU()
+	if err != nil {
+		return err
+	}
 	t, err := do(ctx, namespace, b.sessions)
 	if err != nil {
 		return err
 	}
-	b.results.add("burst", subject, b.sessions, arrivals(t))
+	after, err := b.cluster.CPU()
+	if err != nil {
+		return err
+	}
+	values := arrivals(t)
+	values["server_ms"] = float64((after - before).Milliseconds()) / float64(b.sessions)
+	b.results.add("burst", subject, b.sessions, values)
 	return b.remove(ctx, namespace)
 }
 

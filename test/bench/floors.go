@@ -38,11 +38,8 @@ func (b *bench) bareJobs(ctx context.Context, namespace string, n int) (*times, 
 	if err := b.unmanaged(ctx, namespace); err != nil {
 		return nil, err
 	}
-	t, err := b.follow(ctx, &corev1.PodList{}, namespace, n, podRuns)
-	if err != nil {
-		return nil, err
-	}
-	err = each(n, func(i int) error {
+	t := b.follow(ctx, &corev1.PodList{}, namespace, n, podRuns)
+	err := each(n, func(i int) error {
 		never := int32(0)
 		job := &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("bare-%d", i)},
@@ -151,11 +148,8 @@ func (b *bench) plainClient(ctx context.Context, o *objects, namespace string, n
 	if err := b.unmanaged(ctx, namespace); err != nil {
 		return nil, err
 	}
-	t, err := b.follow(ctx, &corev1.PodList{}, namespace, n, podRuns)
-	if err != nil {
-		return nil, err
-	}
-	err = each(n, func(i int) error {
+	t := b.follow(ctx, &corev1.PodList{}, namespace, n, podRuns)
+	err := each(n, func(i int) error {
 		name := fmt.Sprintf("plain-%d", i)
 		t.create(workload.JobName(name, 1))
 		for k, text := range o.texts {

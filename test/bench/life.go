@@ -24,16 +24,13 @@ func (b *bench) project(ctx context.Context, name string) error {
 
 // request asks all sessions s-0 to s-(n-1) for something and waits until they are in a phase.
 func (b *bench) request(ctx context.Context, namespace string, n int, wish string, phase v1alpha1.Phase) (*times, error) {
-	t, err := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, func(object client.Object) (string, bool) {
+	t := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, func(object client.Object) (string, bool) {
 		name, reached := inPhase(phase)(object)
 		_, asked := object.GetAnnotations()[v1alpha1.AnnotationDesiredPhase]
 		return name, reached && !asked
 	})
-	if err != nil {
-		return nil, err
-	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationDesiredPhase, wish)
-	err = each(n, func(i int) error {
+	err := each(n, func(i int) error {
 		name := fmt.Sprintf("s-%d", i)
 		t.create(name)
 		return b.client.Patch(ctx, &v1alpha1.AgenticSession{ObjectMeta: session(namespace, name, "").ObjectMeta}, client.RawPatch(types.MergePatchType, patch))
@@ -190,13 +187,10 @@ func renewal(ctx context.Context, b *bench) error {
 	}
 	due := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 	long := time.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339)
-	t, err := b.follow(ctx, &corev1.SecretList{}, namespace, b.sessions, func(object client.Object) (string, bool) {
+	t := b.follow(ctx, &corev1.SecretList{}, namespace, b.sessions, func(object client.Object) (string, bool) {
 		at := object.GetAnnotations()[v1alpha1.AnnotationTokenExpiresAt]
 		return object.GetName(), at != "" && at > due && object.GetAnnotations()["bench"] != ""
 	})
-	if err != nil {
-		return err
-	}
 	secrets := &corev1.SecretList{}
 	if err := b.client.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelSession}); err != nil {
 		return fmt.Errorf("listing the token Secrets: %w", err)

@@ -55,14 +55,8 @@ func stream(ctx context.Context, b *bench) error {
 		return err
 	}
 	n := int(b.stream.Seconds() * pace)
-	t, err := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(v1alpha1.PhaseRunning, v1alpha1.PhaseCompleted))
-	if err != nil {
-		return err
-	}
-	ends, err := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(v1alpha1.PhaseCompleted))
-	if err != nil {
-		return err
-	}
+	t := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(v1alpha1.PhaseRunning, v1alpha1.PhaseCompleted))
+	ends := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(v1alpha1.PhaseCompleted))
 	m, err := b.measure()
 	if err != nil {
 		return err

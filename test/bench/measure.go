@@ -21,7 +21,9 @@ type measurement struct {
 	b    *bench
 	mark int64
 	cpu  time.Duration
-	at   time.Time
+	// server is what the control plane has used.
+	server time.Duration
+	at     time.Time
 }
 
 func (b *bench) measure() (*measurement, error) {
@@ -30,12 +32,20 @@ func (b *bench) measure() (*measurement, error) {
 		return nil, err
 	}
 	cpu, err := b.operator.CPU()
-	return &measurement{b, mark, cpu, time.Now()}, err
+	if err != nil {
+		return nil, err
+	}
+	server, err := b.cluster.CPU()
+	return &measurement{b, mark, cpu, server, time.Now()}, err
 }
 
 // end adds what was used since, for each of n sessions.
 func (m *measurement) end(values map[string]float64, n int) error {
 	took := time.Since(m.at)
+	server, err := m.b.cluster.CPU()
+	if err != nil {
+		return err
+	}
 	all, writes, err := m.b.since(m.mark)
 	if err != nil {
 		return err
@@ -56,6 +66,7 @@ func (m *measurement) end(values map[string]float64, n int) error {
 	values["requests"] = float64(all.total()) / per
 	values["writes"] = float64(writes) / per
 	values["cpu_ms"] = float64((cpu - m.cpu).Milliseconds()) / per
+	values["server_ms"] = float64((server - m.server).Milliseconds()) / per
 	values["cpu_cores"] = (cpu - m.cpu).Seconds() / took.Seconds()
 	values["peak_mb"] = float64(peak) / (1 << 20)
 	values["goroutines"] = goroutines

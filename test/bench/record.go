@@ -32,7 +32,7 @@ func (r *results) add(scenario, subject string, sessions int, values map[string]
 // columns of the table, with what they are called there.
 var columns = [][2]string{
 	{"all_s", "all in (s)"}, {"per_s", "a second"}, {"p50_s", "p50 (s)"}, {"p95_s", "p95 (s)"}, {"p99_s", "p99 (s)"},
-	{"requests", "requests"}, {"writes", "writes"}, {"cpu_ms", "CPU ms"}, {"cpu_cores", "cores"},
+	{"requests", "requests"}, {"writes", "writes"}, {"cpu_ms", "CPU ms"}, {"server_ms", "server ms"}, {"cpu_cores", "cores"},
 	{"peak_mb", "peak MiB"}, {"base_mb", "base MiB"}, {"kb_each", "KiB each"}, {"goroutines", "goroutines"},
 }
 

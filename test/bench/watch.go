@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,26 +26,35 @@ type times struct {
 	wanted           int
 }
 
-// follow watches objects of a namespace; state says by name which of them has reached its state.
-func (b *bench) follow(ctx context.Context, list client.ObjectList, namespace string, wanted int, state func(client.Object) (name string, reached bool)) (*times, error) {
-	events, err := b.client.Watch(ctx, list, client.InNamespace(namespace))
-	if err != nil {
-		return nil, fmt.Errorf("watching %T in %s: %w", list, namespace, err)
-	}
+// follow watches objects of a namespace; state says by name which of them has reached its state. It goes
+// on where a watch ends, as the API server ends those that it cannot serve fast enough.
+func (b *bench) follow(ctx context.Context, list client.ObjectList, namespace string, wanted int, state func(client.Object) (name string, reached bool)) *times {
 	t := &times{created: map[string]time.Time{}, reached: map[string]time.Time{}, done: make(chan struct{}), wanted: wanted}
-	go func() {
-		defer events.Stop()
-		for event := range events.ResultChan() {
-			object, is := event.Object.(client.Object)
-			if !is || event.Type == watch.Deleted {
-				continue
-			}
+	ctx, stop := context.WithCancel(ctx)
+	note := func(o any) {
+		if object, is := o.(client.Object); is {
 			if name, reached := state(object); reached && t.note(name) {
-				return
+				stop()
 			}
 		}
-	}()
-	return t, nil
+	}
+	in := func(options metav1.ListOptions) *client.ListOptions {
+		return &client.ListOptions{Namespace: namespace, Raw: &options}
+	}
+	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
+		ListerWatcher: &toolscache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				found := list.DeepCopyObject().(client.ObjectList)
+				return found, b.client.List(ctx, found, in(options))
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return b.client.Watch(ctx, list, in(options))
+			},
+		},
+		Handler: toolscache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, is any) { note(is) }},
+	})
+	go informer.RunWithContext(ctx)
+	return t
 }
 
 // note says whether all have reached their state.
@@ -127,11 +139,8 @@ func (b *bench) untilRunning(ctx context.Context, namespace string, n int) (*tim
 
 // through makes sessions with a prompt and waits until all are in one of the phases.
 func (b *bench) through(ctx context.Context, namespace string, n int, prompt string, phases ...v1alpha1.Phase) (*times, error) {
-	t, err := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(phases...))
-	if err != nil {
-		return nil, err
-	}
-	err = each(n, func(i int) error {
+	t := b.follow(ctx, &v1alpha1.AgenticSessionList{}, namespace, n, inPhase(phases...))
+	err := each(n, func(i int) error {
 		s := session(namespace, fmt.Sprintf("s-%d", i), prompt)
 		t.create(s.Name)
 		if err := b.client.Create(ctx, s); err != nil {

@@ -100,10 +100,37 @@ func (p *Process) status(field string) (int64, error) {
 const tick = 10 * time.Millisecond
 
 // CPU is how much time of a processor the operator has used.
-func (p *Process) CPU() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+func (p *Process) CPU() (time.Duration, error) { return cpu(p.cmd.Process.Pid) }
+
+// CPU is how much time of a processor the control plane has used.
+func (c *Cluster) CPU() (time.Duration, error) {
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
-		return 0, fmt.Errorf("reading how much time of a processor the operator used: %w", err)
+		return 0, fmt.Errorf("listing processes: %w", err)
+	}
+	var used time.Duration
+	for _, path := range all {
+		line, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(line), c.Dir+"/") {
+			continue // it has ended, or is another's
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			return 0, fmt.Errorf("reading the number of a process: %w", err)
+		}
+		one, err := cpu(pid)
+		if err != nil {
+			return 0, err
+		}
+		used += one
+	}
+	return used, nil
+}
+
+func cpu(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading how much time of a processor process %d used: %w", pid, err)
 	}
 	// The name of the program, in parentheses, may have blanks in it.
 	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
@@ -111,7 +138,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	for _, field := range fields[11:13] {
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("reading how much time of a processor the operator used: %w", err)
+			return 0, fmt.Errorf("reading how much time of a processor process %d used: %w", pid, err)
 		}
 		used += time.Duration(ticks) * tick
 	}
