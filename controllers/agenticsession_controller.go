@@ -197,6 +197,9 @@ func (r *AgenticSessionReconciler) tell(ctx context.Context, was, is *v1alpha1.A
 		return
 	}
 	logger.Info("Phase changed", "from", d.From, "to", d.To, "reason", d.Reason, "run", is.Status.Run)
+	if d.To == v1alpha1.PhaseCreating {
+		return // every run is made; what comes of it, or stands in its way, has an Event
+	}
 	kind := corev1.EventTypeNormal
 	if d.To == v1alpha1.PhaseFailed {
 		kind = corev1.EventTypeWarning

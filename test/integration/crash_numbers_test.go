@@ -151,6 +151,7 @@ func (p *project) toldOnce(victims []*victim) error {
 		for _, phase := range history[1:] {
 			changes[phase]++
 		}
+		delete(changes, v1alpha1.PhaseCreating) // has no Event
 		v.mu.Lock()
 		if v.lost != nil && v.lost.Phase != "" && changes[v.lost.Phase] > 0 {
 			changes[v.lost.Phase]--

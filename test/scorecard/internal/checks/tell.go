@@ -72,11 +72,11 @@ func conditionsAndMetrics(ctx context.Context, s *Scene) error {
 	}
 	s.ofSession(stopped, trueWhenStopped)
 	// A runner that has nothing to do may be at its end before it was seen to answer.
-	had, err := s.events(ctx, completed, []string{"PhaseCreating", "PhaseCompleted"}, "PhaseRunning")
+	had, err := s.events(ctx, completed, []string{"PhaseCompleted"}, "PhaseRunning")
 	if err != nil {
 		return err
 	}
-	if _, err := s.events(ctx, stopped, []string{"PhaseCreating", "PhaseRunning", "PhaseStopping", "PhaseStopped"}); err != nil {
+	if _, err := s.events(ctx, stopped, []string{"PhaseRunning", "PhaseStopping", "PhaseStopped"}); err != nil {
 		return err
 	}
 	return s.numbers(ctx, s.wanted(slices.Contains(had, "PhaseRunning")))
