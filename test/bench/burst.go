@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// bursts asks for many sessions at once, beside both floors, in turns.
-func bursts(ctx context.Context, b *bench) error {
+// bursts asks for n sessions at once, beside both floors, in turns.
+func bursts(ctx context.Context, b *bench, scenario string, n, rounds int) error {
 	if err := b.startOperator(ctx); err != nil {
 		return err
 	}
@@ -14,37 +14,37 @@ func bursts(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	for round := range b.rounds {
+	for round := range rounds {
 		// The floors have the machine for themselves.
 		if err := b.stopOperator(); err != nil {
 			return err
 		}
-		if err := b.floor(ctx, "bare Jobs", round, b.bareJobs); err != nil {
+		if err := b.floor(ctx, scenario, "bare Jobs", n, round, b.bareJobs); err != nil {
 			return err
 		}
 		plain := func(ctx context.Context, namespace string, n int) (*times, error) {
 			return b.plainClient(ctx, copied, namespace, n)
 		}
-		if err := b.floor(ctx, "plain client", round, plain); err != nil {
+		if err := b.floor(ctx, scenario, "plain client", n, round, plain); err != nil {
 			return err
 		}
 		if err := b.startOperator(ctx); err != nil {
 			return err
 		}
-		if err := b.burst(ctx, round); err != nil {
+		if err := b.burst(ctx, scenario, n, round); err != nil {
 			return err
 		}
 	}
 	return b.stopOperator()
 }
 
-func (b *bench) floor(ctx context.Context, subject string, round int, do func(context.Context, string, int) (*times, error)) error {
-	namespace := fmt.Sprintf("floor-%d-%s", round, subject[:4])
+func (b *bench) floor(ctx context.Context, scenario, subject string, n, round int, do func(context.Context, string, int) (*times, error)) error {
+	namespace := fmt.Sprintf("floor-%s-%d-%s", scenario, round, subject[:4])
 	before, err := b.cluster.CPU()
 	if err != nil {
 		return err
 	}
-	t, err := do(ctx, namespace, b.sessions)
+	t, err := do(ctx, namespace, n)
 	if err != nil {
 		return err
 	}
@@ -53,13 +53,13 @@ func (b *bench) floor(ctx context.Context, subject string, round int, do func(co
 		return err
 	}
 	values := arrivals(t)
-	values["server_ms"] = float64((after - before).Milliseconds()) / float64(b.sessions)
-	b.results.add("burst", subject, b.sessions, values)
+	values["server_ms"] = float64((after - before).Milliseconds()) / float64(n)
+	b.results.add(scenario, subject, n, values)
 	return b.remove(ctx, namespace)
 }
 
-func (b *bench) burst(ctx context.Context, round int) error {
-	namespace := fmt.Sprintf("burst-%d", round)
+func (b *bench) burst(ctx context.Context, scenario string, n, round int) error {
+	namespace := fmt.Sprintf("%s-%d", scenario, round)
 	if err := b.cluster.Project(ctx, namespace); err != nil {
 		return err
 	}
@@ -72,14 +72,14 @@ func (b *bench) burst(ctx context.Context, round int) error {
 			return err
 		}
 	}
-	t, err := b.untilRunning(ctx, namespace, b.sessions)
+	t, err := b.untilRunning(ctx, namespace, n)
 	if err != nil {
 		return err
 	}
 	values := arrivals(t)
-	if err := m.end(values, b.sessions); err != nil {
+	if err := m.end(values, n); err != nil {
 		return err
 	}
-	b.results.add("burst", "operator", b.sessions, values)
+	b.results.add(scenario, "operator", n, values)
 	return b.remove(ctx, namespace)
 }

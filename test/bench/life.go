@@ -72,122 +72,18 @@ func cycle(ctx context.Context, b *bench) error {
 	return b.remove(ctx, namespace)
 }
 
-// restart ends the operator beside many finished and some running sessions and starts another: how long
-// until a new session is Running, and what it asks of the API server about the old ones.
-func restart(ctx context.Context, b *bench) error {
-	const old, fresh = "restart-old", "restart-new"
-	for _, namespace := range []string{old, fresh} {
-		if err := b.project(ctx, namespace); err != nil {
-			return err
-		}
-	}
-	if _, err := b.through(ctx, old, b.finished, "sleep 1s\nexit 0", v1alpha1.PhaseCompleted); err != nil {
-		return err
-	}
-	if err := b.stopOperator(); err != nil {
-		return err
-	}
-	mark, err := b.mark()
-	if err != nil {
-		return err
-	}
-	b.runs++
-	began := time.Now()
-	if b.operator, err = b.cluster.RunOperator(ctx, fmt.Sprintf("%s/operator-%d.log", b.dir, b.runs), nil); err != nil {
-		return err
-	}
-	t, err := b.untilRunning(ctx, fresh, 1)
-	if err != nil {
-		return err
-	}
-	values := map[string]float64{"all_s": time.Since(began).Seconds()}
-	_, values["p50_s"] = t.each()
-	all, writes, err := b.since(mark)
-	if err != nil {
-		return err
-	}
-	memory, err := b.operator.Memory()
-	if err != nil {
-		return err
-	}
-	values["requests"], values["writes"], values["peak_mb"] = float64(all.total()), float64(writes), float64(memory)/(1<<20)
-	b.results.add("restart", fmt.Sprintf("beside %d finished", b.finished), 1, values)
-	for _, namespace := range []string{old, fresh} {
-		if err := b.remove(ctx, namespace); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// atRest is how long nothing happens.
-const atRest = time.Minute
-
-// resting looks at what running sessions cost while nothing happens.
-func resting(ctx context.Context, b *bench) error {
-	const namespace = "rest"
-	if err := b.stopOperator(); err != nil {
-		return err
-	}
-	if err := b.project(ctx, namespace); err != nil {
-		return err
-	}
-	base, err := b.settledMemory(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := b.untilRunning(ctx, namespace, b.idle); err != nil {
-		return err
-	}
-	memory, err := b.settledMemory(ctx)
-	if err != nil {
-		return err
-	}
-	m, err := b.measure()
-	if err != nil {
-		return err
-	}
-	time.Sleep(atRest)
-	values := map[string]float64{"base_mb": float64(base) / (1 << 20), "kb_each": float64(memory-base) / 1024 / float64(b.idle)}
-	if err := m.end(values, 1); err != nil {
-		return err
-	}
-	b.results.add("rest", fmt.Sprintf("%s with %d running", atRest, b.idle), b.idle, values)
-	return b.remove(ctx, namespace)
-}
-
-// settledMemory waits until garbage has been collected: the least within a while.
-func (b *bench) settledMemory(ctx context.Context) (int64, error) {
-	least := int64(0)
-	for range 20 {
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(time.Second):
-		}
-		now, err := b.operator.Memory()
-		if err != nil {
-			return 0, err
-		}
-		if least == 0 || now < least {
-			least = now
-		}
-	}
-	return least, nil
-}
-
 // renewal has the tokens of all sessions of a burst fall due at once.
 func renewal(ctx context.Context, b *bench) error {
 	const namespace = "renewal"
 	if err := b.project(ctx, namespace); err != nil {
 		return err
 	}
-	if _, err := b.untilRunning(ctx, namespace, b.sessions); err != nil {
+	if _, err := b.untilRunning(ctx, namespace, b.renewals); err != nil {
 		return err
 	}
 	due := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 	long := time.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339)
-	t := b.follow(ctx, &corev1.SecretList{}, namespace, b.sessions, func(object client.Object) (string, bool) {
+	t := b.follow(ctx, &corev1.SecretList{}, namespace, b.renewals, func(object client.Object) (string, bool) {
 		at := object.GetAnnotations()[v1alpha1.AnnotationTokenExpiresAt]
 		return object.GetName(), at != "" && at > due && object.GetAnnotations()["bench"] != ""
 	})
@@ -211,9 +107,9 @@ func renewal(ctx context.Context, b *bench) error {
 		return err
 	}
 	values := arrivals(t)
-	if err := m.end(values, b.sessions); err != nil {
+	if err := m.end(values, b.renewals); err != nil {
 		return err
 	}
-	b.results.add("renewal", "tokens", b.sessions, values)
+	b.results.add("renewal", "tokens", b.renewals, values)
 	return b.remove(ctx, namespace)
 }

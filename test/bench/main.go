@@ -6,10 +6,10 @@
 //   - a plain client that makes the same objects as a session has, which is the floor of the
 //     operator's contract (floors.go);
 //   - the operator, with the same number of sessions (burst.go), and what else happens in its life
-//     (life.go).
+//     (life.go, load.go, crowd.go).
 //
 // It prints medians and ratios as a table, and writes them with every single measurement as JSON and
-// as a plot (record.go, plot.go). Requests are counted from the audit log of the API server
+// as a plot (record.go). Requests are counted from the audit log of the API server
 // (requests.go), memory and time of the processor are the kernel's account of the operator's process.
 //
 //	go -C test/bench run . -sessions 300 -rounds 3
@@ -33,11 +33,11 @@ import (
 
 // options is what there is to choose.
 type options struct {
-	sessions, rounds, finished, idle int
-	stream                           time.Duration
-	only                             []string
-	out                              string
-	profile                          bool
+	sessions, rounds, large, renewals, finished, running int
+	stream, rest                                         time.Duration
+	only                                                 []string
+	out                                                  string
+	profile                                              bool
 }
 
 func main() {
@@ -55,9 +55,12 @@ func read() (options, error) {
 	var only string
 	flag.IntVar(&o.sessions, "sessions", 300, "how many sessions a burst has")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each burst is repeated")
-	flag.IntVar(&o.finished, "finished", 500, "how many finished sessions a restart meets")
-	flag.IntVar(&o.idle, "idle", 300, "how many running sessions rest")
-	flag.DurationVar(&o.stream, "stream", time.Minute, "how long the steady stream lasts")
+	flag.IntVar(&o.large, "large", 3000, "how many sessions the large burst has")
+	flag.IntVar(&o.renewals, "renewals", 1000, "how many tokens fall due at once")
+	flag.IntVar(&o.finished, "finished", 10000, "how many finished sessions there are at a restart and at rest")
+	flag.IntVar(&o.running, "running", 500, "how many running sessions there are at a restart and at rest")
+	flag.DurationVar(&o.stream, "stream", 5*time.Minute, "how long the steady stream lasts")
+	flag.DurationVar(&o.rest, "rest", 5*time.Minute, "how long nothing happens")
 	flag.StringVar(&only, "only", strings.Join(scenarioNames(), ","), "which scenarios to run")
 	flag.StringVar(&o.out, "out", "", "folder for bench.json and bench.svg; empty writes none")
 	flag.BoolVar(&o.profile, "profile", false, "take a profile of the operator's processor time during the first burst, into the same folder")
@@ -81,13 +84,15 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{"burst", bursts},
+	{"burst", func(ctx context.Context, b *bench) error { return bursts(ctx, b, "burst", b.sessions, b.rounds) }},
+	{"large", func(ctx context.Context, b *bench) error { return bursts(ctx, b, "large", b.large, 1) }},
 	{"cycle", cycle},
-	{"restart", restart},
-	{"rest", resting},
 	{"renewal", renewal},
 	{"noisy", noisy},
 	{"stream", stream},
+	// The last ones leave their sessions there: to remove them would take longer than all else.
+	{"restart", restart},
+	{"rest", resting},
 }
 
 func scenarioNames() []string {

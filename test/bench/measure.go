@@ -58,7 +58,7 @@ func (m *measurement) end(values map[string]float64, n int) error {
 	if err != nil {
 		return err
 	}
-	goroutines, err := m.b.goroutines()
+	goroutines, err := m.b.gauge("go_goroutines")
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (m *measurement) end(values map[string]float64, n int) error {
 	return nil
 }
 
-// goroutines asks the operator's own metrics.
-func (b *bench) goroutines() (n float64, err error) {
+// gauge asks the operator's own metrics for one without labels.
+func (b *bench) gauge(name string) (n float64, err error) {
 	answer, err := http.Get("http://" + b.operator.Metrics + "/metrics")
 	if err != nil {
 		return 0, fmt.Errorf("reading the operator's metrics: %w", err)
@@ -88,11 +88,11 @@ func (b *bench) goroutines() (n float64, err error) {
 		return 0, fmt.Errorf("reading the operator's metrics: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, is := strings.CutPrefix(line, "go_goroutines "); is {
+		if value, is := strings.CutPrefix(line, name+" "); is {
 			return strconv.ParseFloat(strings.TrimSpace(value), 64)
 		}
 	}
-	return 0, errors.New("the operator does not tell how many goroutines it has")
+	return 0, fmt.Errorf("the operator does not tell its %s", name)
 }
 
 // arrivals are the figures of how sessions, or what stands for them, arrived.

@@ -31,9 +31,9 @@ func (r *results) add(scenario, subject string, sessions int, values map[string]
 
 // columns of the table, with what they are called there.
 var columns = [][2]string{
-	{"all_s", "all in (s)"}, {"per_s", "a second"}, {"p50_s", "p50 (s)"}, {"p95_s", "p95 (s)"}, {"p99_s", "p99 (s)"},
-	{"requests", "requests"}, {"writes", "writes"}, {"cpu_ms", "CPU ms"}, {"server_ms", "server ms"}, {"cpu_cores", "cores"},
-	{"peak_mb", "peak MiB"}, {"base_mb", "base MiB"}, {"kb_each", "KiB each"}, {"goroutines", "goroutines"},
+	{"all_s", "all in (s)"}, {"per_s", "a second"}, {"p50_s", "p50 (s)"}, {"p95_s", "p95 (s)"}, {"p99_s", "p99 (s)"}, {"job_s", "Job in (s)"},
+	{"requests", "requests"}, {"writes", "writes"}, {"old_requests", "about old ones"}, {"old_writes", "writes about old ones"}, {"cpu_ms", "CPU ms"}, {"server_ms", "server ms"}, {"cpu_cores", "cores"},
+	{"peak_mb", "peak MiB"}, {"base_mb", "base MiB"}, {"heap_mb", "heap MiB"}, {"kb_each", "KiB each"}, {"goroutines", "goroutines"},
 }
 
 func short(values map[string]float64) string {
@@ -88,7 +88,7 @@ func (r *results) table() string {
 		line += "--:|"
 	}
 	text.WriteString(head + "\n" + line + "\n")
-	speed := map[string]float64{}
+	speed := map[string]map[string]float64{"burst": {}, "large": {}}
 	for _, row := range r.rows() {
 		fmt.Fprintf(&text, "| %s | %s | %d | %d |", row.Scenario, row.Subject, row.Sessions, row.rounds)
 		for _, c := range columns {
@@ -99,13 +99,15 @@ func (r *results) table() string {
 			}
 		}
 		text.WriteString("\n")
-		if row.Scenario == "burst" {
-			speed[row.Subject] = row.Values["per_s"]
+		if _, wanted := speed[row.Scenario]; wanted {
+			speed[row.Scenario][row.Subject] = row.Values["per_s"]
 		}
 	}
-	for _, floor := range []string{"plain client", "bare Jobs"} {
-		if speed[floor] > 0 && speed["operator"] > 0 {
-			fmt.Fprintf(&text, "\nThe operator brings %.2f of the sessions a second of the %s.\n", speed["operator"]/speed[floor], floor)
+	for _, scenario := range []string{"burst", "large"} {
+		for _, floor := range []string{"plain client", "bare Jobs"} {
+			if is, may := speed[scenario]["operator"], speed[scenario][floor]; is > 0 && may > 0 {
+				fmt.Fprintf(&text, "\nIn scenario %s the operator brings %.2f of the sessions a second of the %s.\n", scenario, is/may, floor)
+			}
 		}
 	}
 	return text.String()

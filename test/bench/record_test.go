@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 	for _, wanted := range []string{
 		"| burst | plain client | 300 | 3 | | 20.00 |",
 		"| burst | operator | 300 | 3 | | 10.00 |",
-		"The operator brings 0.50 of the sessions a second of the plain client.",
+		"In scenario burst the operator brings 0.50 of the sessions a second of the plain client.",
 	} {
 		if !strings.Contains(table, wanted) {
 			t.Errorf("the table lacks %q:\n%s", wanted, table)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ambient-code/agentic-operator/test/rig"
@@ -27,9 +28,9 @@ func (b *bench) mark() (int64, error) {
 	return info.Size(), nil
 }
 
-// since counts the operator's requests after a place in the audit log. What leads to no work is left
-// out: watches, and the lease.
-func (b *bench) since(mark int64) (all requests, writes int, err error) {
+// since counts the operator's requests after a place in the audit log, those about some namespaces or
+// all. What leads to no work is left out: watches, and the lease.
+func (b *bench) since(mark int64, namespaces ...string) (all requests, writes int, err error) {
 	time.Sleep(auditDelay)
 	file, err := os.Open(b.cluster.AuditLog)
 	if err != nil {
@@ -52,13 +53,16 @@ func (b *bench) since(mark int64) (all requests, writes int, err error) {
 		var e struct {
 			Stage, Verb string
 			User        struct{ Username string }
-			ObjectRef   struct{ Resource, Subresource string }
+			ObjectRef   struct{ Namespace, Resource, Subresource string }
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, 0, fmt.Errorf("reading the audit log: %w", err)
 		}
 		ours := e.User.Username == "system:serviceaccount:"+rig.OperatorNamespace+":"+rig.OperatorName
 		if !ours || e.Stage != "ResponseComplete" || e.Verb == "watch" || e.ObjectRef.Resource == "leases" {
+			continue
+		}
+		if len(namespaces) > 0 && !slices.Contains(namespaces, e.ObjectRef.Namespace) {
 			continue
 		}
 		what := e.ObjectRef.Resource

@@ -38,6 +38,8 @@ type bench struct {
 	// operator is nil while none runs.
 	operator *rig.Process
 	runs     int
+	// crowded says that the sessions of crowd.go are there.
+	crowded bool
 	// profiles is the address at which the operator serves profiles.
 	profiles string
 }
@@ -71,20 +73,20 @@ func (b *bench) end(ctx context.Context) error {
 	return errors.Join(b.stopOperator(), b.cluster.Down(ctx), os.RemoveAll(b.dir))
 }
 
-// startOperator runs an operator and waits until it works: a session of its own is Running.
-func (b *bench) startOperator(ctx context.Context) (err error) {
+// run starts the operator.
+func (b *bench) run(ctx context.Context) error {
 	b.runs++
-	log := filepath.Join(b.dir, fmt.Sprintf("operator-%d.log", b.runs))
-	var args []string
-	if b.profile {
-		flag, err := b.profiled()
-		if err != nil {
-			return err
-		}
-		args = append(args, flag)
-	}
-	b.operator, err = b.cluster.RunOperator(ctx, log, nil, args...)
+	profiles, err := b.profiled()
 	if err != nil {
+		return err
+	}
+	b.operator, err = b.cluster.RunOperator(ctx, filepath.Join(b.dir, fmt.Sprintf("operator-%d.log", b.runs)), nil, profiles)
+	return err
+}
+
+// startOperator runs an operator and waits until it works: a session of its own is Running.
+func (b *bench) startOperator(ctx context.Context) error {
+	if err := b.run(ctx); err != nil {
 		return err
 	}
 	warm := fmt.Sprintf("warm-%d", b.runs)
