@@ -122,7 +122,7 @@ func TestCase24InTheWayOfARunningSession(t *testing.T) {
 				afterwards = v1alpha1.ReasonTokenNotRenewed // with the Secret went a key that the runner has read
 			}
 			s.tells(running, afterwards)
-			q.get(called, f.ours)
+			q.eventually("its own is there again", func() error { return suite.admin.Get(q.ctx, q.key(called), f.ours) })
 			s.ranOnce()
 		})
 	}
