@@ -210,6 +210,16 @@ func (r *AgenticSessionReconciler) storeToken(ctx context.Context, o *seen, desi
 		desired.Data[workload.AGUITokenKey] = secret
 		desired.Annotations[v1alpha1.AnnotationTokenDigest] = digest(desired)
 	}
+	if stored.Immutable != nil && *stored.Immutable && owned(stored, o.world.Session) {
+		// Made anew at once, so that the secret of the runner's Service is not lost.
+		if err := r.applier().Remove(ctx, stored); err != nil {
+			return nil, fmt.Errorf("%w: making Secret %s, which somebody made immutable, anew: %w", errToken, desired.Name, err)
+		}
+		if err := r.applier().Create(ctx, desired); err != nil {
+			return nil, fmt.Errorf("%w: making Secret %s, which somebody made immutable, anew: %w", errToken, desired.Name, err)
+		}
+		return desired, nil
+	}
 	return ensure(ctx, r.applier(), desired, stored)
 }
 

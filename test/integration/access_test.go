@@ -182,6 +182,30 @@ func TestCase34TokenSecretOverwritten(t *testing.T) {
 	s.ranOnce()
 }
 
+// TestCase34ImmutableTokenSecret: somebody made the token Secret immutable. It is made anew when the token
+// has to be, and keeps what the runner has read of it.
+func TestCase34ImmutableTokenSecret(t *testing.T) {
+	p := share(t)
+	s := p.session("immutable", "hang")
+	s.reaches(running)
+	first := s.runnerSecret()
+	p.patch(first, `{"immutable":true}`)
+	account := &corev1.ServiceAccount{}
+	p.get("ambient-session-immutable", account)
+	p.delete(account)
+	p.eventually("a token is minted for the new identity", func() error {
+		if s.token() == string(first.Data["k8s-token"]) {
+			return errors.New("it is the old one")
+		}
+		return s.accepted(s.token(), true)
+	})
+	s.tells(running, v1alpha1.ReasonRunnerStarted)
+	if now := s.runnerSecret(); string(now.Data["agui-token"]) != string(first.Data["agui-token"]) {
+		t.Error("the secret of the runner's Service is lost")
+	}
+	s.ranOnce()
+}
+
 // token reads the session's token; empty when there is none.
 func (s *session) token() string {
 	secret := &corev1.Secret{}

@@ -341,7 +341,7 @@ func TestCase28ChildrenAreMended(t *testing.T) {
 		"rolebinding":    `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`,
 		"secret":         `{"metadata":{"annotations":{"ambient-code.io/token-expires-at":"never"}}}`,
 		"claim":          `{"metadata":{"labels":{"agentic-session":"somebody"}}}`,
-		"service":        `{"spec":{"selector":{"app":"elsewhere","agentic-session":null}}}`,
+		"service":        `{"spec":{"type":"ExternalName","externalName":"elsewhere.example.com","selector":{"app":"elsewhere","agentic-session":null}}}`,
 	}
 	for _, kind := range childKinds {
 		t.Run(kind.kind, func(t *testing.T) {
