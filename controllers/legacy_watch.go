@@ -132,7 +132,7 @@ func (p *plainWatch) take(ctx context.Context, queue workqueue.TypedRateLimiting
 	}
 	key := client.ObjectKeyFromObject(object)
 	versions := []client.Object{object}
-	if before := known[key]; before != nil && before != object {
+	if before := known[key]; before != nil && concernsOthers(before, object) {
 		versions = append(versions, before)
 	}
 	p.wake(ctx, queue, versions)
@@ -141,6 +141,11 @@ func (p *plainWatch) take(ctx context.Context, queue workqueue.TypedRateLimiting
 	} else {
 		known[key] = object
 	}
+}
+
+// concernsOthers says that a change may be one of what an object concerns, other than that of a status.
+func concernsOthers(was, is client.Object) bool {
+	return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(was.GetAnnotations(), is.GetAnnotations())
 }
 
 // wake queues what the versions of an object concern.
