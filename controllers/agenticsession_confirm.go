@@ -25,6 +25,9 @@ func (r *AgenticSessionReconciler) confirm(ctx context.Context, o *seen, d sessi
 	case d.Rule == "provision" && o.world.Session.Status.Run > 0:
 		found, err := r.observeStrays(ctx, o)
 		return !found, err
+	case d.Rule == "provision":
+		found, err := r.observePredecessor(ctx, o)
+		return !found, err
 	case o.world.Doubtful(d) && !o.world.Namespace.Terminating:
 		err := r.observeNamespace(ctx, o)
 		return !o.world.Namespace.Terminating, err
@@ -66,6 +69,18 @@ func (r *AgenticSessionReconciler) observeNamespace(ctx context.Context, o *seen
 	o.world.Namespace.Managed = found && namespace.Labels[v1alpha1.LabelManaged] == "true"
 	o.world.Namespace.Terminating = !found || namespace.DeletionTimestamp != nil
 	return nil
+}
+
+// observePredecessor looks for the Job of a deleted session of the same name, which the pass that made it
+// may have made after the session was deleted. Other than a list, this waits for what this process wrote.
+func (r *AgenticSessionReconciler) observePredecessor(ctx context.Context, o *seen) (found bool, err error) {
+	s := o.world.Session
+	job, err := read(ctx, r, o.key(workload.JobName(s.Name, s.Status.Run+1)), &batchv1.Job{})
+	if err != nil || job == nil || !belongs(job, s) {
+		return false, err
+	}
+	o.world.Leftovers++
+	return true, nil
 }
 
 // observeStrays looks for pods of earlier runs that no cache shows, as they lost their label, and no

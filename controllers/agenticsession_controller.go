@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -147,73 +145,6 @@ func (r *AgenticSessionReconciler) pass(ctx context.Context, s *v1alpha1.Agentic
 func (r *AgenticSessionReconciler) end(ctx context.Context, seen *seen) error {
 	r.Metrics.TokenExpires(client.ObjectKeyFromObject(seen.world.Session), time.Time{})
 	return errors.Join(r.removeRuns(ctx, seen), r.release(ctx, seen))
-}
-
-// afterConflict is when a session is looked at again whose status could not be written because it
-// changed meanwhile. Its event makes the next pass before; this is for one that got lost.
-const afterConflict = time.Second
-
-// report writes the status where it differs, and tells of a phase change after it was written. It
-// returns after how long to try again where the session changed meanwhile.
-func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World, d session.Decision) (time.Duration, error) {
-	was := w.Session.DeepCopy()
-	status := session.Status(w, d)
-	if equality.Semantic.DeepEqual(was.Status, status) || session.Postponed(w, d, &status) {
-		return 0, nil
-	}
-	changed := w.Session.DeepCopy()
-	changed.Status = status
-	stored := was.DeepCopy()
-	if was.Status.Dropped {
-		stored.Status.Drop()
-	}
-	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			log.FromContext(ctx).V(1).Info("The session changed meanwhile", "error", err.Error())
-			return afterConflict, nil
-		}
-		return 0, fmt.Errorf("writing the status: %w", err)
-	}
-	if changed.Status.Dropped {
-		r.dropped.Do(func() {
-			log.FromContext(ctx).Info("The CustomResourceDefinition of sessions in this cluster is not this operator's and drops fields of the status; they are kept in condition " + v1alpha1.ConditionRecorded + ". To see them again, apply the operator's own")
-		})
-	}
-	r.tell(ctx, was, changed, w, d)
-	w.Session = changed
-	return 0, nil
-}
-
-// tell counts, logs and publishes what a status write changed.
-func (r *AgenticSessionReconciler) tell(ctx context.Context, was, is *v1alpha1.AgenticSession, w *session.World, d session.Decision) {
-	r.count(was, is, w, d)
-	logger := log.FromContext(ctx)
-	if !d.Moves() {
-		logger.V(1).Info("Status changed", "phase", d.To, "reason", d.Reason)
-		if session.Troubled(&was.Status, d) {
-			r.Events.Eventf(is, nil, corev1.EventTypeWarning, d.Reason, "Wait"+string(d.To), "%s", short(d.Message))
-		}
-		return
-	}
-	logger.Info("Phase changed", "from", d.From, "to", d.To, "reason", d.Reason, "run", is.Status.Run)
-	if d.To == v1alpha1.PhaseCreating {
-		return // every run is made; what comes of it, or stands in its way, has an Event
-	}
-	kind := corev1.EventTypeNormal
-	if d.To == v1alpha1.PhaseFailed {
-		kind = corev1.EventTypeWarning
-	}
-	r.Events.Eventf(is, nil, kind, d.Reason, "Phase"+string(d.To), "%s", short(d.Message))
-}
-
-// short keeps a message within what an Event may hold.
-func short(message string) string {
-	const limit = 1000
-	if len(message) <= limit {
-		return message
-	}
-	return message[:limit] + "..."
 }
 
 // immovable says that nothing but obstacles that waiting does not remove kept a pass from its end.

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
-	"github.com/ambient-code/agentic-operator/internal/apply"
 	"github.com/ambient-code/agentic-operator/internal/session"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
@@ -39,7 +38,7 @@ func (r *AgenticSessionReconciler) ensureToken(ctx context.Context, o *seen) err
 	case errors.Is(err, errToken):
 		o.world.TokenTrouble = err.Error()
 	case err == nil && o.serviceSecretLost():
-		o.world.TokenTrouble = "Secret " + o.objects.token.Name + " was deleted while the runner was up, and the key " + workload.AGUITokenKey + " that the runner has read is lost with it: nobody can call the runner; to mend it, stop the session and start it again"
+		o.world.TokenTrouble = "the key " + workload.AGUITokenKey + " of Secret " + o.objects.token.Name + " was changed or deleted after the runner had read it: nobody can call the runner; to mend it, stop the session and start it again"
 	}
 	return err
 }
@@ -80,24 +79,16 @@ func (r *AgenticSessionReconciler) tokenFine(ctx context.Context, o *seen) (bool
 		}
 		return false, fmt.Errorf("%w: reading Secret %s: %w", errToken, secret.Name, err)
 	}
-	// The two digests stand side by side: a token can be minted anew, the secret of the runner's
-	// Service cannot, as the runner has read it at its start.
-	was, is := stored.Annotations[v1alpha1.AnnotationTokenDigest], digest(stored)
-	_, secretWas, _ := strings.Cut(was, ".")
-	_, secretIs, _ := strings.Cut(is, ".")
-	switch {
-	case was == is:
-		r.verified.set(stored)
-		return true, nil
-	case secretWas != secretIs:
-		return false, &apply.Blocked{Obstacle: session.Obstacle{Object: "Secret " + stored.Name, Reason: v1alpha1.ReasonTokenNotRenewed,
-			Message: "somebody changed the key " + workload.AGUITokenKey + " of Secret " + stored.Name + ", which the runner has read already; to mend it, stop the session and start it again"}}
-	default:
+	if stored.Annotations[v1alpha1.AnnotationTokenDigest] != digest(stored) {
 		return false, nil
 	}
+	r.verified.set(stored)
+	return true, nil
 }
 
-// digest tells contents of a token Secret apart, without giving them away.
+// digest tells contents of a token Secret apart, without giving them away. Two digests stand side by
+// side: a token can be minted anew, the secret of the runner's Service cannot, as the runner has read it
+// at its start. What somebody made of it is therefore kept, and told.
 func digest(secret *corev1.Secret) string {
 	short := func(key string) string {
 		sum := sha256.Sum256(secret.Data[key])
@@ -218,6 +209,16 @@ func (r *AgenticSessionReconciler) storeToken(ctx context.Context, o *seen, desi
 		(o.world.Job != nil || stored.Labels[v1alpha1.LabelRun] == desired.Labels[v1alpha1.LabelRun]) {
 		desired.Data[workload.AGUITokenKey] = secret
 		desired.Annotations[v1alpha1.AnnotationTokenDigest] = digest(desired)
+	}
+	if stored.Immutable != nil && *stored.Immutable && owned(stored, o.world.Session) {
+		// Made anew at once, so that the secret of the runner's Service is not lost.
+		if err := r.applier().Remove(ctx, stored); err != nil {
+			return nil, fmt.Errorf("%w: making Secret %s, which somebody made immutable, anew: %w", errToken, desired.Name, err)
+		}
+		if err := r.applier().Create(ctx, desired); err != nil {
+			return nil, fmt.Errorf("%w: making Secret %s, which somebody made immutable, anew: %w", errToken, desired.Name, err)
+		}
+		return desired, nil
 	}
 	return ensure(ctx, r.applier(), desired, stored)
 }

@@ -34,18 +34,28 @@ type plainWatch struct {
 	wakes  mapping
 	// namespace limits the watch; empty is all.
 	namespace string
+	// busy has an entry for each change that is being mapped.
+	busy chan struct{}
 }
+
+// mappedAtOnce bounds the changes of a kind that are mapped to what they concern at the same time. Each may
+// take several reads from the API server, which must not hold up the changes that follow.
+const mappedAtOnce = 10
 
 // plainWatches watches a kind in each of its namespaces.
 func plainWatches(from client.WithWatch, kind watched, wakes mapping) []source.Source {
 	if kind.in == nil {
-		return []source.Source{&plainWatch{client: from, kind: kind, wakes: wakes}}
+		return []source.Source{newPlainWatch(from, kind, wakes, "")}
 	}
 	var all []source.Source
 	for _, namespace := range kind.in {
-		all = append(all, &plainWatch{client: from, kind: kind, wakes: wakes, namespace: namespace})
+		all = append(all, newPlainWatch(from, kind, wakes, namespace))
 	}
 	return all
+}
+
+func newPlainWatch(from client.WithWatch, kind watched, wakes mapping, namespace string) *plainWatch {
+	return &plainWatch{client: from, kind: kind, wakes: wakes, namespace: namespace, busy: make(chan struct{}, mappedAtOnce)}
 }
 
 // Start begins to watch and returns. The watch ends with the context.
@@ -112,21 +122,47 @@ func (p *plainWatch) follow(ctx context.Context, queue workqueue.TypedRateLimiti
 	return errWatchEnded
 }
 
-// take wakes what an object concerns and remembers the object, as small as caches do.
+// take wakes what an object concerns, and what it concerned before it changed: a label may have been taken
+// off. It remembers the object, as small as caches do.
 func (p *plainWatch) take(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], known seenObjects, object client.Object, gone bool) {
-	for _, request := range p.wakes(ctx, object) {
-		queue.Add(request)
-	}
-	if gone {
-		delete(known, client.ObjectKeyFromObject(object))
-		return
-	}
 	if p.kind.strip != nil {
 		if stripped, err := p.kind.strip(object); err == nil {
 			object = stripped.(client.Object)
 		}
 	}
-	known[client.ObjectKeyFromObject(object)] = object
+	key := client.ObjectKeyFromObject(object)
+	versions := []client.Object{object}
+	if before := known[key]; before != nil && concernsOthers(before, object) {
+		versions = append(versions, before)
+	}
+	p.wake(ctx, queue, versions)
+	if gone {
+		delete(known, key)
+	} else {
+		known[key] = object
+	}
+}
+
+// concernsOthers says that a change may be one of what an object concerns, other than that of a status.
+func concernsOthers(was, is client.Object) bool {
+	return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(was.GetAnnotations(), is.GetAnnotations())
+}
+
+// wake queues what the versions of an object concern.
+func (p *plainWatch) wake(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], versions []client.Object) {
+	select {
+	case p.busy <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	go func() {
+		defer func() { <-p.busy }()
+		for _, object := range versions {
+			for _, request := range p.wakes(ctx, object) {
+				queue.Add(request)
+			}
+		}
+	}()
 }
 
 // WatchWithContext makes one watch connection, for the retrying watcher. That one goes on asking for

@@ -114,7 +114,7 @@ type AgenticSessionSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.url.find('[^/:]+$').replace('.git', '') == b.url.find('[^/:]+$').replace('.git', '')))",message="two repositories have the same name (the last part of the URL without .git): they would share one folder in the workspace; keep one of them"
+	// +kubebuilder:validation:XValidation:rule="self.map(r, (r.url.find('[^/:]+$') + '/').replace('.git/', '/')).all(n, self.exists_one(r, n == (r.url.find('[^/:]+$') + '/').replace('.git/', '/')))",message="two repositories have the same name (the last part of the URL without .git): they would share one folder in the workspace; keep one of them"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Repositories",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:arrayFieldGroup:repos"}
 	Repos []Repo `json:"repos,omitempty"`
 

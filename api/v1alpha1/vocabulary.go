@@ -188,7 +188,7 @@ var Reasons = []Word{
 	{ReasonCreateRefused, "the API server refuses an object of the session; the message has its answer"},
 	{ReasonUnschedulable, "no node takes the runner pod; the message has the scheduler's answer"},
 	{ReasonImagePullBackOff, "the node cannot fetch the image of the runner; it goes on trying"},
-	{ReasonContainerConfigError, "a Secret or ConfigMap that the container refers to is missing or lacks a key"},
+	{ReasonContainerConfigError, "a Secret or ConfigMap that the container refers to is missing or lacks a key, or its image runs as root"},
 	{ReasonContainerStartError, "the node cannot start the container; the message has its answer"},
 	{ReasonBeingDeleted, "an object of the session, or one that had its name before, is still being deleted"},
 	{ReasonWaiting, "not there yet; nothing is wrong"},

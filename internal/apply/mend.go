@@ -62,11 +62,18 @@ func copySpec(desired, onto client.Object) (replace bool) {
 	case *corev1.Service:
 		have := onto.(*corev1.Service)
 		have.Spec.Selector = want.Spec.Selector
+		if have.Spec.Type == corev1.ServiceTypeExternalName {
+			have.Spec.Type, have.Spec.ExternalName = corev1.ServiceTypeClusterIP, "" // it would lead elsewhere
+		}
 		have.Spec.Ports = withPorts(have.Spec.Ports, want.Spec.Ports)
 	case *corev1.ServiceAccount:
 		onto.(*corev1.ServiceAccount).AutomountServiceAccountToken = want.AutomountServiceAccountToken
 	case *corev1.Secret:
-		onto.(*corev1.Secret).Data = want.Data
+		have := onto.(*corev1.Secret)
+		if have.Immutable != nil && *have.Immutable {
+			return !equality.Semantic.DeepEqual(have.Data, want.Data)
+		}
+		have.Data = want.Data
 	case *corev1.LimitRange:
 		onto.(*corev1.LimitRange).Spec.Limits = want.Spec.Limits
 	case *networkingv1.NetworkPolicy:

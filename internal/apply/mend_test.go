@@ -129,6 +129,11 @@ func TestCase28WhatWasChangedIsMended(t *testing.T) {
 				service.Spec.Selector[v1alpha1.LabelSession] = "b"
 			}
 		}},
+		{"another host", "Service", func(o client.Object) {
+			if service, ok := o.(*corev1.Service); ok {
+				service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "elsewhere.example.com"
+			}
+		}},
 		{"port", "Service", func(o client.Object) {
 			if service, ok := o.(*corev1.Service); ok {
 				service.Spec.Ports[0].TargetPort = intstr.FromInt32(22)
@@ -182,6 +187,18 @@ func TestCase9AJobsTTLIsOnlyEverSet(t *testing.T) {
 	}
 	if again, _ := mended(plan().Job(1), now); !equality.Semantic.DeepEqual(again, now) {
 		t.Error("the TTL is taken off again")
+	}
+}
+
+func TestAnImmutableSecretIsReplaced(t *testing.T) {
+	yes, stored := true, token(1)
+	stored.Immutable = &yes
+	if _, replace := mended(token(1), stored); replace {
+		t.Error("a Secret that is as it should be is replaced")
+	}
+	stored.Data["k8s-token"] = []byte("another")
+	if _, replace := mended(token(1), stored); !replace {
+		t.Error("an immutable Secret with other data is not replaced; it cannot be changed")
 	}
 }
 

@@ -61,9 +61,6 @@ type Unknown struct {
 }
 
 func (u *Unknown) Error() string {
-	if len(u.Known) == 0 {
-		return fmt.Sprintf("the runner type %s is not known, and the registry lists no type that can be used", quote(u.ID))
-	}
 	return fmt.Sprintf("the runner type %s is not known: set %s in spec.environmentVariables to one of %s", quote(u.ID), TypeVariable, first(u.Known, ", "))
 }
 
@@ -154,7 +151,8 @@ func syntax(text string, err error) string {
 	return fmt.Sprintf("line %d: %s", strings.Count(text[:offset], "\n")+1, clip(err.Error()))
 }
 
-// Lookup finds a type. The error is an *Unknown, or a *Broken where mending the registry may help.
+// Lookup finds a type. The error is an *Unknown where the session asks for a type that there is not, and
+// a *Broken where the registry is to be mended.
 func (r *Registry) Lookup(id string) (Runtime, error) {
 	if runtime, ok := r.types[id]; ok {
 		return runtime, nil
@@ -166,7 +164,24 @@ func (r *Registry) Lookup(id string) (Runtime, error) {
 		// It may be the one whose name cannot be read.
 		return Runtime{}, &Broken{ID: id, Problems: r.nameless}
 	}
+	if problems := r.lacking(id); len(problems) > 0 {
+		return Runtime{}, &Broken{ID: id, Problems: problems}
+	}
 	return Runtime{}, &Unknown{ID: id, Known: r.Known()}
+}
+
+// lacking says why it is not a session's mistake that a type is not listed.
+func (r *Registry) lacking(id string) []Problem {
+	switch {
+	case len(r.broken) == 0 && len(r.types) == 0:
+		return []Problem{{Message: RegistryKey + " lists no runner type: add one, or remove the ConfigMap to have the built-in type alone"}}
+	case len(r.types) == 0:
+		return r.Problems()
+	case id == DefaultID:
+		return []Problem{{Message: fmt.Sprintf("it is the type of sessions that pick none, and is not listed: add it, or have the session pick one of %s with %s in spec.environmentVariables", first(r.Known(), ", "), TypeVariable)}}
+	default:
+		return nil
+	}
 }
 
 // Known lists the ids of the types that can be used, in order.

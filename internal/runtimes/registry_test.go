@@ -241,10 +241,23 @@ func TestARegistryThatCannotBeRead(t *testing.T) {
 }
 
 // A registry without the type that sessions have by default has no silent default either.
-func TestAnEmptyRegistry(t *testing.T) {
+// What a registry lacks altogether is its own fault, not that of a session: nobody could do better.
+func TestWhatARegistryLacks(t *testing.T) {
+	const good = `{"id": "good", "container": {"image": "x"}}`
+	for text, row := range map[string]struct{ id, says string }{
+		`[]`:                 {runtimes.DefaultID, "lists no runner type: add one"},
+		`[ ]`:                {"other", "lists no runner type: add one"},
+		`[{"id": "broken"}]`: {"other", "entry 1 (\"broken\")"},
+		`[` + good + `]`:     {runtimes.DefaultID, "is not listed: add it, or have the session pick one of good with RUNNER_TYPE"},
+	} {
+		var broken *runtimes.Broken
+		if _, err := runtimes.Parse(text, defaults).Lookup(row.id); !errors.As(err, &broken) || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s in %s: %v, want a fault of the registry that says %s", row.id, text, err, row.says)
+		}
+	}
 	var unknown *runtimes.Unknown
-	if _, err := runtimes.Parse("[]", defaults).Lookup(runtimes.DefaultID); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "lists no type") {
-		t.Errorf("%v", err)
+	if _, err := runtimes.Parse(`[`+good+`]`, defaults).Lookup("other"); !errors.As(err, &unknown) {
+		t.Errorf("a type that is not listed beside others: %v", err)
 	}
 }
 

@@ -96,7 +96,11 @@ func waitingFor(status *corev1.ContainerStatus, waiting *corev1.ContainerStateWa
 		// does not alternate with it.
 		return &Obstacle{Reason: v1alpha1.ReasonImagePullBackOff, Message: sentence(fmt.Sprintf("the image %q cannot be pulled", status.Image), pullPrefix.ReplaceAllString(waiting.Message, ""))}
 	case "CreateContainerConfigError":
-		return &Obstacle{Reason: v1alpha1.ReasonContainerConfigError, Message: sentence("the container "+status.Name+" cannot be set up", waiting.Message)}
+		what := "the container " + status.Name + " cannot be set up"
+		if strings.Contains(waiting.Message, "runAsNonRoot") {
+			what += ", as its image runs as root or names its user without a number: have the image built with a number other than 0 as USER, such as 1001"
+		}
+		return &Obstacle{Reason: v1alpha1.ReasonContainerConfigError, Message: sentence(what, waiting.Message)}
 	case "InvalidImageName":
 		return &Obstacle{Reason: v1alpha1.ReasonRunnerUnstartable, Message: sentence("the name of the runner image is not valid", waiting.Message), Final: true}
 	case "CreateContainerError", "RunContainerError":

@@ -130,6 +130,7 @@ func TestCase11ObstaclesNameTheirCause(t *testing.T) {
 		{"a refusal of before the pod was made", all(pod(), refusal(quotaSays)), v1alpha1.ReasonProvisioning, "waits for the runner to be ready"},
 		{"no node", pod(unschedulable("0/3 nodes are available: 3 Insufficient cpu.")), v1alpha1.ReasonUnschedulable, "no node takes the runner pod: 0/3 nodes are available: 3 Insufficient cpu."},
 		{"missing key", pod(runnerWaits("CreateContainerConfigError", `secret "keys" not found`)), v1alpha1.ReasonContainerConfigError, `secret "keys" not found`},
+		{"image with root", pod(runnerWaits("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "x", container: y)`)), v1alpha1.ReasonContainerConfigError, "have the image built with a number other than 0 as USER"},
 		{"container cannot be made", pod(runnerWaits("CreateContainerError", "mount failed")), v1alpha1.ReasonContainerStartError, "mount failed"},
 		{"container cannot be run", pod(runnerWaits("RunContainerError", "exec format error")), v1alpha1.ReasonContainerStartError, "exec format error"},
 		{"image", pod(runnerWaits("ErrImagePull", "not found")), v1alpha1.ReasonImagePullBackOff, `the image "example.com/runner:1" cannot be pulled: not found`},

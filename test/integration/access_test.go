@@ -3,11 +3,15 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
 // TestCase33WhatARunnerMayDo asks the API server what the identity of a runner is allowed.
@@ -145,6 +149,61 @@ func TestCase34Token(t *testing.T) {
 	s.authenticates(after)
 	s.remove()
 	p.within(2*patience, "the token of a deleted session is refused", func() error { return s.accepted(after, false) })
+}
+
+// TestCase34TokenSecretOverwritten: of a token Secret that somebody overwrote the token is minted anew. The
+// secret of the runner's Service cannot be: it is told what to do, without errors over and over, until
+// the old one is back.
+func TestCase34TokenSecretOverwritten(t *testing.T) {
+	p := share(t)
+	s := p.session("overwritten", "hang")
+	s.reaches(running)
+	p.settles(0)
+	secret := s.runnerSecret()
+	agui := string(secret.Data["agui-token"])
+	p.patch(secret, `{"stringData":{"k8s-token":"junk","agui-token":"theirs"}}`)
+	p.eventually("the token is replaced", func() error { return s.accepted(s.token(), true) })
+	object := s.tells(running, v1alpha1.ReasonTokenNotRenewed)
+	if message := condition(object, v1alpha1.ConditionSecretsReady).Message; !strings.Contains(message, "agui-token") || !strings.Contains(message, "start it again") {
+		t.Errorf("the message does not say what is wrong or what to do: %s", message)
+	}
+	token := s.token()
+	p.stopsWriting(5 * time.Second)
+	if now := s.runnerSecret(); string(now.Data["k8s-token"]) != token || string(now.Data["agui-token"]) != "theirs" {
+		t.Error("the Secret is written over and over")
+	}
+	if lines := suite.logs.about(p.name, "Reconciler error"); lines > 0 {
+		t.Errorf("%d errors are logged", lines)
+	}
+	p.hasEvents(s.name, v1alpha1.ReasonTokenNotRenewed, 1)
+	p.patch(s.runnerSecret(), fmt.Sprintf(`{"stringData":{"agui-token":%q}}`, agui))
+	s.tells(running, v1alpha1.ReasonRunnerStarted)
+	s.authenticates(s.token())
+	s.ranOnce()
+}
+
+// TestCase34ImmutableTokenSecret: somebody made the token Secret immutable. It is made anew when the token
+// has to be, and keeps what the runner has read of it.
+func TestCase34ImmutableTokenSecret(t *testing.T) {
+	p := share(t)
+	s := p.session("immutable", "hang")
+	s.reaches(running)
+	first := s.runnerSecret()
+	p.patch(first, `{"immutable":true}`)
+	account := &corev1.ServiceAccount{}
+	p.get("ambient-session-immutable", account)
+	p.delete(account)
+	p.eventually("a token is minted for the new identity", func() error {
+		if s.token() == string(first.Data["k8s-token"]) {
+			return errors.New("it is the old one")
+		}
+		return s.accepted(s.token(), true)
+	})
+	s.tells(running, v1alpha1.ReasonRunnerStarted)
+	if now := s.runnerSecret(); string(now.Data["agui-token"]) != string(first.Data["agui-token"]) {
+		t.Error("the secret of the runner's Service is lost")
+	}
+	s.ranOnce()
 }
 
 // token reads the session's token; empty when there is none.

@@ -61,6 +61,7 @@ func TestCase69BadInputIsRefused(t *testing.T) {
 		session(repo("https://host/"), "must have the form https://host/path"),
 		session(repo("git@host"), "git@host:path"),
 		session(repo("https://a/x/app.git", "git@b:y/app"), "two repositories have the same name"),
+		session(repo("https://a/x/app.github", "https://b/y/app.github.git"), "two repositories have the same name"),
 		session(map[string]any{"repos": []any{map[string]any{"branch": "main"}}}, "spec.repos[0].url: Required"),
 		session(map[string]any{"activeWorkflow": map[string]any{"gitUrl": "no"}}, "gitUrl must have the form"),
 		session(map[string]any{"environmentVariables": map[string]any{"A=B": "c"}}, "a name in environmentVariables must begin with"),
@@ -82,6 +83,11 @@ func TestCase69BadInputIsRefused(t *testing.T) {
 		} else if !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%d: the answer %q does not say %q", i, shorten(err.Error()), c.says)
 		}
+	}
+	// Only at its end ".git" is no part of a repository's name.
+	similar := repo("https://a/x/app", "https://a/x/app.github", "https://a/x/app.gitlab", "https://a/x/my.git-app", "https://a/x/my-app", "https://a/x/app.git.git")
+	if err := strictly(p.ctx, "AgenticSession", p.name, "similar", similar); err != nil {
+		t.Errorf("repositories with similar names are refused: %v", err)
 	}
 	s := p.session("good", "hang")
 	s.reaches(running)

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -127,4 +129,36 @@ func TestTheBackendWrites(t *testing.T) {
 		t.Errorf("the spec is %+v", object.Spec)
 	}
 	s.expectHistory(pending, creating, running, stopping, stopped, pending, creating, running)
+}
+
+// TestWritersWithoutPause: somebody annotates a session all the time, faster than a pass over it takes with
+// plain watches.
+// Its status is written all the same, and a request that comes in between counts.
+func TestWritersWithoutPause(t *testing.T) {
+	p := share(t)
+	s := p.session("restless", "hang", timeout(0))
+	ctx, cancel := context.WithCancel(p.ctx)
+	done := make(chan int, 1)
+	go func() {
+		n := 0
+		for ; ctx.Err() == nil; n++ {
+			time.Sleep(10 * time.Millisecond) // other tests need the API server as well
+			object := s.object()
+			beat := fmt.Sprintf(`{"metadata":{"annotations":{"team/beat":"%d"}}}`, n)
+			if err := suite.admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(beat))); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				break
+			}
+		}
+		done <- n
+	}()
+	began := time.Now()
+	s.reaches(running)
+	s.stop()
+	s.reaches(stopped)
+	s.requestsConsumed()
+	cancel()
+	t.Logf("%d annotations in %s", <-done, time.Since(began).Round(time.Millisecond))
+	s.ranOnce()
+	s.expectHistory(pending, creating, running, stopping, stopped)
 }

@@ -103,7 +103,7 @@ func contents(object client.Object) any {
 	case *rbacv1.RoleBinding:
 		return []any{object.Subjects, object.RoleRef}
 	case *corev1.Service:
-		return object.Spec.Selector
+		return []any{object.Spec.Selector, object.Spec.Type, object.Spec.ExternalName}
 	case *batchv1.Job:
 		return []any{object.Spec.ActiveDeadlineSeconds, object.Spec.TTLSecondsAfterFinished}
 	default:

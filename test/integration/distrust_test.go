@@ -122,7 +122,7 @@ func TestCase24InTheWayOfARunningSession(t *testing.T) {
 				afterwards = v1alpha1.ReasonTokenNotRenewed // with the Secret went a key that the runner has read
 			}
 			s.tells(running, afterwards)
-			q.get(called, f.ours)
+			q.eventually("its own is there again", func() error { return suite.admin.Get(q.ctx, q.key(called), f.ours) })
 			s.ranOnce()
 		})
 	}
@@ -143,7 +143,7 @@ func (l *logTail) about(one, other string) int {
 // outcome, also where the namespace is managed no more. Nothing is written into it.
 func TestUnlabelledNamespaceDeleted(t *testing.T) {
 	p := share(t)
-	s := p.session("going", "hang")
+	s := p.session("going", "hang", timeout(0)) // so that its Job's deadline is not set late, on a busy machine
 	s.reaches(running)
 	p.settles(0)
 	p.label(v1alpha1.LabelManaged, "")

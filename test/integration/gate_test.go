@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -90,15 +91,20 @@ func (g *gate) hookInto(t *testing.T, namespace string, h hook) {
 
 // written lists the writes about a namespace, Events left out.
 func (g *gate) written(namespace string) []call {
+	return slices.DeleteFunc(g.asked(namespace), func(c call) bool { return !c.write() })
+}
+
+// asked lists the requests about a namespace, Events left out.
+func (g *gate) asked(namespace string) []call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var writes []call
+	var asked []call
 	for _, c := range g.calls {
-		if c.write() && c.about(namespace) && !strings.HasSuffix(c.path, "/events") {
-			writes = append(writes, c)
+		if c.about(namespace) && !c.watch && !strings.HasSuffix(c.path, "/events") {
+			asked = append(asked, c)
 		}
 	}
-	return writes
+	return asked
 }
 
 // refusal is an answer of an API server that refuses a request.

@@ -212,16 +212,23 @@ func TestRunnerTypesThatCannotBeHad(t *testing.T) {
 	says(t, bad.tells(pending, v1alpha1.ReasonRegistryInvalid), `entry 2 ("broken")`, "sandbox.workspaceSize", "sandbox.persistence: \"disk\"", "set it to none, pvc or s3")
 	unknown := p.session("unknown", "hang", ofType("unheard-of"))
 	says(t, unknown.tells(failure, v1alpha1.ReasonInvalidSpec), `"unheard-of" is not known`, "to one of good")
-	// A registry that does not list the type of sessions that pick none has no silent default.
-	says(t, p.session("default", "hang").tells(failure, v1alpha1.ReasonInvalidSpec), runtimes.DefaultID)
+	// A registry that does not list the type of sessions that pick none has no silent default, and it is
+	// not for the session to mend that. So it is with one that lists nothing.
+	unnamed := p.session("default", "hang")
+	says(t, unnamed.tells(pending, v1alpha1.ReasonRegistryInvalid), runtimes.DefaultID, "pick one of good")
+	registerText(t, "[]")
+	early := p.session("early", "hang", ofType("good"))
+	says(t, early.tells(pending, v1alpha1.ReasonRegistryInvalid), "lists no runner type", "add one")
 	unknown.expectHistory(pending, failure)
 	if pods := unknown.pods(); len(pods) > 0 {
 		t.Errorf("a session of an unknown type had %d pods", len(pods))
 	}
 	p.settles(time.Second)
 
-	register(t, plainEntry("good", nil), plainEntry("broken", nil), plainEntry("unheard-of", nil))
-	bad.reaches(running)
+	register(t, plainEntry("good", nil), plainEntry("broken", nil), plainEntry("unheard-of", nil), plainEntry(runtimes.DefaultID, nil))
+	for _, s := range []*session{bad, early, unnamed} {
+		s.reaches(running)
+	}
 	unknown.start()
 	unknown.reachesInRun(1, running)
 

@@ -54,6 +54,7 @@ func TestCase40AtRest(t *testing.T) {
 	p.patch(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "session-" + injected}},
 		`{"metadata":{"annotations":{"service.beta.openshift.io/serving-cert-signed-by":"ca"},"labels":{"team/x":"1"}}}`)
 	p.settles(0)
+	p.stopsLooking(5 * time.Second)
 	before, passes := len(p.operator.gate.written(p.name)), p.passes()
 	time.Sleep(quiet)
 	if writes := p.operator.gate.written(p.name)[before:]; len(writes) > 0 {
@@ -92,6 +93,22 @@ func (p *project) flat(before, more int) {
 	p.eventually("there are not many more goroutines", func() error {
 		if now := runtime.NumGoroutine(); now > before+more {
 			return fmt.Errorf("there are %d, were %d", now, before)
+		}
+		return nil
+	})
+}
+
+// stopsLooking waits until the operator has looked at nothing for a while: after its last write it looks
+// at what it wrote, and with plain watches at one session after the other.
+func (p *project) stopsLooking(quiet time.Duration) {
+	p.t.Helper()
+	last, since := -1.0, time.Now()
+	p.eventually("the operator rests", func() error {
+		if n := p.passes(); n != last {
+			last, since = n, time.Now()
+		}
+		if time.Since(since) < quiet {
+			return fmt.Errorf("it made %v passes so far", last)
 		}
 		return nil
 	})
