@@ -83,7 +83,7 @@ func (r *Reconciler) findInstallation(ctx context.Context) (*monitoring.Installa
 	if err != nil {
 		return nil, fmt.Errorf("reading the selector of the operator's own Deployment: %w", err)
 	}
-	return &monitoring.Installation{Namespace: namespace, Deployment: name, UID: string(deployment.GetUID()), PodLabels: podLabels}, nil
+	return &monitoring.Installation{Namespace: namespace, Deployment: name, UID: string(deployment.GetUID()), PodLabels: podLabels, OLM: r.Config.OperatorCondition != ""}, nil
 }
 
 func at(place monitoring.Place) followed {

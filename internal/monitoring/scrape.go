@@ -118,7 +118,7 @@ func (w *World) prometheusRule() map[string]any {
 	}
 	labels := w.monitorLabels()
 	if w.OpenShift {
-		labels["openshift.io/prometheus-rule-evaluation-scope"] = "leaf-prometheus"
+		labels[labelRuleScope] = "leaf-prometheus"
 	}
 	return map[string]any{
 		"metadata": map[string]any{"labels": labels},

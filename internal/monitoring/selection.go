@@ -51,7 +51,7 @@ func (w *World) selected(monitor labels.Set) Condition {
 		case w.reads(p, monitor):
 			readers = append(readers, p.String())
 		case p.readsNamespace(namespace, w.NamespaceLabels):
-			almost = append(almost, w.byLabels(p))
+			almost = append(almost, w.byLabels(p, monitor))
 		}
 	}
 	slices.Sort(readers)
@@ -95,16 +95,17 @@ func (w *World) scraped(monitor labels.Set) Condition {
 }
 
 // byLabels says with which labels a Prometheus would read the ServiceMonitor.
-func (w *World) byLabels(p *Prometheus) string {
+func (w *World) byLabels(p *Prometheus, monitor labels.Set) string {
 	if p.Monitors == nil {
 		return fmt.Sprintf("Prometheus %s reads no ServiceMonitors; run: kubectl -n %s patch prometheus %s --type merge -p '{\"spec\":{\"serviceMonitorSelector\":{}}}'", p, p.Namespace, p.Name)
 	}
-	if len(p.Monitors.MatchExpressions) > 0 {
-		return fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s; set MONITORING_LABELS of the operator to labels that fit", p, metav1.FormatLabelSelector(p.Monitors))
+	selects := fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s", p, metav1.FormatLabelSelector(p.Monitors))
+	wanted, fits := w.fitting(p.Monitors, monitor)
+	if !fits {
+		return fmt.Sprintf("%s, which no label that can be given fits; let its spec.serviceMonitorSelector select %s=agentic-operator, too: %s -n %s edit prometheus %s",
+			selects, labelName, w.tool(), p.Namespace, p.Name)
 	}
-	wanted := merged(w.Labels, p.Monitors.MatchLabels)
-	return fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s; run: kubectl -n %s set env deployment/%s MONITORING_LABELS=%s",
-		p, metav1.FormatLabelSelector(p.Monitors), w.Installation.Namespace, w.Installation.Deployment, labels.Set(wanted))
+	return selects + "; run: " + w.setting("MONITORING_LABELS", wanted.String())
 }
 
 // byNamespace says how the operator's namespace would be read.
@@ -131,6 +132,6 @@ func (w *World) userWorkloadRuns() bool {
 }
 
 func (w *World) userWorkloadRemedy() string {
-	return fmt.Sprintf("the monitoring of user-defined projects is off; add the line \"enableUserWorkload: true\" to its configuration: oc -n %s edit configmap %s; or let the operator do it: oc -n %s set env deployment/%s ENABLE_USER_WORKLOAD_MONITORING=true",
-		MonitoringNamespace, UserWorkloadConfig, w.Installation.Namespace, w.Installation.Deployment)
+	return fmt.Sprintf("the monitoring of user-defined projects is off; add the line \"enableUserWorkload: true\" to its configuration: oc -n %s edit configmap %s; or let the operator do it: %s",
+		MonitoringNamespace, UserWorkloadConfig, w.setting("ENABLE_USER_WORKLOAD_MONITORING", "true"))
 }

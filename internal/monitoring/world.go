@@ -65,6 +65,8 @@ type Installation struct {
 	UID        string
 	// PodLabels select the operator's pods.
 	PodLabels map[string]string
+	// OLM says that the Operator Lifecycle Manager installed it.
+	OLM bool
 }
 
 // Name tells installations apart.
