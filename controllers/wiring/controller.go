@@ -190,7 +190,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	wake := &earliest{}
 	note(r.ensureToken(ctx, watching, world, wake))
-	note(r.ensureUserWorkload(ctx, watching, world))
+	note(nil, r.ensureUserWorkload(ctx, watching, world, wake))
 	objects := world.Objects()
 	for _, object := range objects {
 		note(r.keep(ctx, watching, world, object, wake))

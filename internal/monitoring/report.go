@@ -96,21 +96,6 @@ func (w *World) token() Condition {
 	}
 }
 
-func (w *World) userWorkload() Condition {
-	switch {
-	case !w.OpenShift:
-		return condition(PartUserWorkload, false, "NotOpenShift", "the cluster does not have OpenShift's monitoring")
-	case w.userWorkloadRuns():
-		return condition(PartUserWorkload, true, "Enabled", "the monitoring of user-defined projects is on")
-	case w.EnableUserWorkload:
-		return condition(PartUserWorkload, false, "Starting", "the monitoring of user-defined projects is switched on and has not started yet; look at: oc -n openshift-user-workload-monitoring get pods")
-	case w.Mode() == ModePlatform:
-		return condition(PartUserWorkload, false, "NotNeeded", "the platform's own monitoring looks at this namespace")
-	default:
-		return missing(PartUserWorkload, "Disabled", w.userWorkloadRemedy())
-	}
-}
-
 // absent says why a part was not wanted.
 func (w *World) absent(part Part) Condition {
 	for _, place := range Places(w.Installation.Namespace) {

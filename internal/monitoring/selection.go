@@ -48,6 +48,7 @@ func (w *World) selected(monitor labels.Set) Condition {
 	var readers, almost []string
 	for i := range w.Prometheuses {
 		switch p := &w.Prometheuses[i]; {
+		case p.userWorkload() && !w.userWorkloadRuns():
 		case w.reads(p, monitor):
 			readers = append(readers, p.String())
 		case p.readsNamespace(namespace, w.NamespaceLabels):
@@ -63,7 +64,9 @@ func (w *World) selected(monitor labels.Set) Condition {
 		return missing(PartSelected, "NamespaceOptedOut", fmt.Sprintf(
 			"namespace %s is labelled to be left out of the monitoring of user-defined projects; run: oc label namespace %s %s-", namespace, namespace, labelUserMonitoring))
 	case w.Mode() == ModeUserWorkload && !w.userWorkloadRuns():
-		return missing(PartSelected, "UserWorkloadMonitoringOff", "nobody reads the ServiceMonitor: "+w.userWorkloadRemedy())
+		why := w.userWorkload()
+		why.Part, why.Message = PartSelected, "nobody reads the ServiceMonitor: "+why.Message
+		return why
 	case len(almost) > 0:
 		return missing(PartSelected, "LabelsNotSelected", strings.Join(almost, "; "))
 	case w.Served[Prometheuses] && len(w.Prometheuses) == 0:
@@ -125,13 +128,4 @@ func (w *World) byNamespace() string {
 		}
 	}
 	return fmt.Sprintf("no Prometheus looks at namespace %s; let spec.serviceMonitorNamespaceSelector of one select it: kubectl get prometheus -A", namespace)
-}
-
-func (w *World) userWorkloadRuns() bool {
-	return slices.ContainsFunc(w.Prometheuses, func(p Prometheus) bool { return p.userWorkload() })
-}
-
-func (w *World) userWorkloadRemedy() string {
-	return fmt.Sprintf("the monitoring of user-defined projects is off; add the line \"enableUserWorkload: true\" to its configuration: oc -n %s edit configmap %s; or let the operator do it: %s",
-		MonitoringNamespace, UserWorkloadConfig, w.setting("ENABLE_USER_WORKLOAD_MONITORING", "true"))
 }

@@ -36,6 +36,8 @@ type World struct {
 	// EnableUserWorkload is the administrator's wish that the operator switches on OpenShift's
 	// monitoring of user-defined projects.
 	EnableUserWorkload bool
+	// UserWorkload is what is known of that monitoring.
+	UserWorkload UserWorkload
 	// Labels are put on ServiceMonitor and PrometheusRule, for stacks that select by labels.
 	Labels map[string]string
 	// NamespaceLabels are those of the operator's namespace.
