@@ -2,8 +2,6 @@ package wiring
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,8 +29,7 @@ func digest(content any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding an object: %w", err)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16]), nil
+	return fingerprint(string(text)), nil
 }
 
 // keep makes an object be as it should. What it cannot be is a condition of its part.

@@ -165,7 +165,9 @@ func (r *Reconciler) observe(w *watches, installation monitoring.Installation) (
 		w.follow(what)
 		world.Served[kind] = w.ready(what)
 	}
-	world.TrustVersion = r.trusted(w, world.Serving.Trust)
+	if world.TrustVersion = r.trusted(w, world.Serving.Trust); world.Serving.Authority != "" {
+		world.TrustVersion = fingerprint(world.Serving.Authority)
+	}
 	for _, object := range w.list(allPrometheuses) {
 		world.Prometheuses = append(world.Prometheuses, monitoring.Prometheus{
 			Namespace:  object.GetNamespace(),

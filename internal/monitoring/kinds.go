@@ -48,6 +48,7 @@ const (
 	MetricsService  = "agentic-operator-metrics"
 	TokenSecret     = "agentic-operator-metrics-token"
 	TokenKey        = "token"
+	AuthorityKey    = "ca.crt"
 	StateConfigMap  = "agentic-operator-monitoring"
 	PlatformAccess  = "prometheus-k8s"
 	DashboardObject = "grafana-dashboard-agentic-operator"
@@ -94,7 +95,7 @@ func Places(namespace string) []Place {
 type Part string
 
 // Told says that a part is nothing that is kept in place: it tells of what others do.
-func (p Part) Told() bool { return p == PartSelected || p == PartScraped }
+func (p Part) Told() bool { return p == PartSelected || p == PartScraped || p == PartCertificate }
 
 // The parts.
 const (
@@ -108,6 +109,8 @@ const (
 	PartUserWorkload   Part = "user_workload_monitoring"
 	// PartState is the account of all others; it has no condition of its own.
 	PartState Part = "state"
+	// PartCertificate says with which certificate metrics are served.
+	PartCertificate Part = "certificate"
 	// PartSelected says whether a Prometheus selects the ServiceMonitor.
 	PartSelected Part = "selected"
 	// PartScraped says whether the metrics are really read.

@@ -35,7 +35,7 @@ type State struct {
 
 // Parts are those that have a condition, in the order of the account.
 var Parts = []Part{
-	PartServiceMonitor, PartSelected, PartScraped, PartUserWorkload, PartScrapeToken, PartPrometheusRule,
+	PartServiceMonitor, PartSelected, PartScraped, PartUserWorkload, PartCertificate, PartScrapeToken, PartPrometheusRule,
 	PartDashboard, PartQuickStart, PartYAMLSample, PartNetworkPolicy,
 }
 
@@ -64,6 +64,8 @@ func (w *World) Report(objects []Object, problems map[Part]Condition) State {
 		case part == PartScraped && w.Scrapes == ScrapesSeen:
 			// Not only ServiceMonitors have metrics read.
 			state.Conditions = append(state.Conditions, w.scraped(nil))
+		case part == PartCertificate && w.Serving.Secure && w.Serving.Port != 0:
+			state.Conditions = append(state.Conditions, w.certificate())
 		case part.Told():
 		case part == PartUserWorkload:
 			state.Conditions = append(state.Conditions, w.userWorkload())
@@ -83,6 +85,17 @@ func name(place Place) string {
 		return place.Kind.Kind + " " + place.Name
 	}
 	return place.Kind.Kind + " " + place.Namespace + "/" + place.Name
+}
+
+func (w *World) certificate() Condition {
+	switch {
+	case w.Serving.Problem != "":
+		return missing(PartCertificate, "SecretRefused", w.Serving.Problem)
+	case w.Serving.Source == "":
+		return condition(PartCertificate, false, "Awaited", "the certificate is being made")
+	default:
+		return condition(PartCertificate, true, w.Serving.Source, "metrics are served with a certificate that is valid")
+	}
 }
 
 func (w *World) token() Condition {
@@ -118,7 +131,7 @@ func (w *World) absent(part Part) Condition {
 // Wired says that any part of the wiring that depends on the cluster's monitoring is there.
 func (s *State) Wired() bool {
 	for _, c := range s.Conditions {
-		if c.Wired && c.Part != PartNetworkPolicy {
+		if c.Wired && c.Part != PartNetworkPolicy && c.Part != PartCertificate {
 			return true
 		}
 	}

@@ -239,7 +239,7 @@ func TestServingDecidesTheForm(t *testing.T) {
 func (w *wiringRig) secure() {
 	w.t.Helper()
 	w.trust()
-	w.serving = monitoring.Serving{Secure: true, Port: 8443, HealthPort: 8081, Trust: monitoring.Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}}
+	w.serving = monitoring.Serving{Secure: true, Source: "ServiceCA", Port: 8443, HealthPort: 8081, Trust: monitoring.Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}}
 }
 
 // prometheus makes a Prometheus object, which nothing runs.
