@@ -61,6 +61,7 @@ type Reconciler struct {
 
 	// Passes run one at a time, so these need no guard.
 	written      map[monitoring.Place]version
+	contests     map[monitoring.Place]*contest
 	alarm        clock.Timer
 	userWorkload userWorkloadMemory
 	minted       mintedToken
@@ -113,6 +114,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("making a client for objects of any kind: %w", err)
 	}
 	r.written = map[monitoring.Place]version{}
+	r.contests = map[monitoring.Place]*contest{}
 	r.pokes = make(chan event.GenericEvent, 1)
 	if err := mgr.Add(r); err != nil {
 		return fmt.Errorf("adding what watches for monitoring: %w", err)

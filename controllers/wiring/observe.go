@@ -168,6 +168,9 @@ func (r *Reconciler) observe(w *watches, installation monitoring.Installation) (
 	if world.TrustVersion = r.trusted(w, world.Serving.Trust); world.Serving.Authority != "" {
 		world.TrustVersion = fingerprint(world.Serving.Authority)
 	}
+	if monitor := w.get(r.ofKind(monitoring.ServiceMonitors)); monitor != nil {
+		world.MonitorLabels = monitor.Labels
+	}
 	for _, object := range w.list(allPrometheuses) {
 		world.Prometheuses = append(world.Prometheuses, monitoring.Prometheus{
 			Namespace:  object.GetNamespace(),

@@ -54,7 +54,7 @@ const (
 	DashboardObject = "grafana-dashboard-agentic-operator"
 	QuickStart      = "agentic-operator-first-session"
 	YAMLSample      = "agentic-operator-session"
-	monitor         = "agentic-operator"
+	MonitorObject   = "agentic-operator"
 	metricsPolicy   = "agentic-operator-metrics"
 )
 
@@ -80,8 +80,8 @@ func Places(namespace string) []Place {
 		{Roles, namespace, PlatformAccess, PartServiceMonitor},
 		{RoleBindings, namespace, PlatformAccess, PartServiceMonitor},
 		{Secrets, namespace, TokenSecret, PartScrapeToken},
-		{ServiceMonitors, namespace, monitor, PartServiceMonitor},
-		{PrometheusRules, namespace, monitor, PartPrometheusRule},
+		{ServiceMonitors, namespace, MonitorObject, PartServiceMonitor},
+		{PrometheusRules, namespace, MonitorObject, PartPrometheusRule},
 		{ConfigMaps, namespace, DashboardObject, PartDashboard},
 		{ConfigMaps, ConsoleNamespace, DashboardObject, PartDashboard},
 		{QuickStarts, "", QuickStart, PartQuickStart},

@@ -14,7 +14,7 @@ func selectedBy(world *World, selector *metav1.LabelSelector) Condition {
 	world.Prometheuses = []Prometheus{{Namespace: "monitoring", Name: "k8s", Namespaces: &metav1.LabelSelector{}, Monitors: selector}}
 	for _, object := range world.Objects() {
 		if object.Kind == ServiceMonitors {
-			return world.selected(labels.Set(object.Content.GetLabels()))
+			return world.selected(object.Content.GetLabels())
 		}
 	}
 	return Condition{}
@@ -84,5 +84,17 @@ func TestSettingsUnderOLM(t *testing.T) {
 		`kubectl -n ambient delete pods -l app.kubernetes.io/component=operator,app.kubernetes.io/name=agentic-operator`
 	if !strings.HasSuffix(told, want) {
 		t.Errorf("the state says %s\nwant %s", told, want)
+	}
+}
+
+// TestLabelsThatOthersPut on the ServiceMonitor stay there, and the state says how to take them off.
+func TestLabelsThatOthersPut(t *testing.T) {
+	world := full()
+	world.MonitorLabels = labels.Set{"team": "x", labelUserMonitoring: "false"}
+	told := selectedBy(world, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: labelUserMonitoring, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"false"}},
+	}})
+	if told.Reason != "LabelsNotSelected" || !strings.HasSuffix(told.Message, "run: kubectl -n ambient label servicemonitor agentic-operator openshift.io/user-monitoring-") {
+		t.Errorf("the state says %+v", told)
 	}
 }

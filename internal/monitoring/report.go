@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
 
@@ -58,9 +57,9 @@ func (w *World) Report(objects []Object, problems map[Part]Condition) State {
 		case failed:
 			state.Conditions = append(state.Conditions, problem)
 		case part == PartSelected && monitor != nil:
-			state.Conditions = append(state.Conditions, w.selected(labels.Set(monitor.Content.GetLabels())))
+			state.Conditions = append(state.Conditions, w.selected(monitor.Content.GetLabels()))
 		case part == PartScraped && monitor != nil:
-			state.Conditions = append(state.Conditions, w.scraped(labels.Set(monitor.Content.GetLabels())))
+			state.Conditions = append(state.Conditions, w.scraped(monitor.Content.GetLabels()))
 		case part == PartScraped && w.Scrapes == ScrapesSeen:
 			// Not only ServiceMonitors have metrics read.
 			state.Conditions = append(state.Conditions, w.scraped(nil))

@@ -38,8 +38,10 @@ func matches(selector *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && s.Matches(set)
 }
 
-func (w *World) reads(p *Prometheus, monitor labels.Set) bool {
-	return p.readsNamespace(w.Installation.Namespace, w.NamespaceLabels) && matches(p.Monitors, monitor)
+// reads says that a Prometheus reads a ServiceMonitor made with these labels, to which others may
+// have added some.
+func (w *World) reads(p *Prometheus, made labels.Set) bool {
+	return p.readsNamespace(w.Installation.Namespace, w.NamespaceLabels) && matches(p.Monitors, merged(w.MonitorLabels, made))
 }
 
 // selected says which Prometheus reads the ServiceMonitor; where none does, why and what to do.
@@ -102,6 +104,10 @@ func (w *World) byLabels(p *Prometheus, monitor labels.Set) string {
 	if p.Monitors == nil {
 		return fmt.Sprintf("Prometheus %s reads no ServiceMonitors; run: kubectl -n %s patch prometheus %s --type merge -p '{\"spec\":{\"serviceMonitorSelector\":{}}}'", p, p.Namespace, p.Name)
 	}
+	if matches(p.Monitors, monitor) {
+		return fmt.Sprintf("Prometheus %s would read the ServiceMonitor without the labels that somebody has put on it; run: %s -n %s label servicemonitor %s %s",
+			p, w.tool(), w.Installation.Namespace, MonitorObject, w.foreign(p.Monitors, monitor))
+	}
 	selects := fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s", p, metav1.FormatLabelSelector(p.Monitors))
 	wanted, fits := w.fitting(p.Monitors, monitor)
 	if !fits {
@@ -109,6 +115,19 @@ func (w *World) byLabels(p *Prometheus, monitor labels.Set) string {
 			selects, labelName, w.tool(), p.Namespace, p.Name)
 	}
 	return selects + "; run: " + w.setting("MONITORING_LABELS", wanted.String())
+}
+
+// foreign lists the labels that others have put on the ServiceMonitor and that a selector looks at, in
+// the form that takes them off.
+func (w *World) foreign(selector *metav1.LabelSelector, made labels.Set) string {
+	var keys []string
+	for _, e := range selector.MatchExpressions {
+		if _, put := w.MonitorLabels[e.Key]; put && !made.Has(e.Key) {
+			keys = append(keys, e.Key+"-")
+		}
+	}
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(keys), " ")
 }
 
 // byNamespace says how the operator's namespace would be read.

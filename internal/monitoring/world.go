@@ -55,6 +55,8 @@ type World struct {
 	TrustVersion string
 	// Scrapes says whether the metrics of this replica are read.
 	Scrapes Scrapes
+	// MonitorLabels are those that the ServiceMonitor has now, whoever put them there.
+	MonitorLabels labels.Set
 	// Prometheuses are the Prometheus objects of the cluster.
 	Prometheuses []Prometheus
 	Content      Content
