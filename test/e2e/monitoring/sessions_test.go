@@ -22,8 +22,8 @@ var endings = map[v1alpha1.Phase]int{v1alpha1.PhaseCompleted: 4, v1alpha1.PhaseF
 
 // prompts are scripts of the reference runner, by the phase that they lead to.
 var prompts = map[v1alpha1.Phase]string{
-	v1alpha1.PhaseCompleted: "sleep 4s\nexit 0",
-	v1alpha1.PhaseFailed:    "sleep 4s\nexit 1",
+	v1alpha1.PhaseCompleted: "sleep 6s\nexit 0",
+	v1alpha1.PhaseFailed:    "sleep 6s\nexit 1",
 	v1alpha1.PhaseStopped:   "hang", // until it is told to stop
 }
 
