@@ -173,10 +173,12 @@ func (r *Reconciler) observe(w *watches, installation monitoring.Installation) (
 	}
 	for _, object := range w.list(allPrometheuses) {
 		world.Prometheuses = append(world.Prometheuses, monitoring.Prometheus{
-			Namespace:  object.GetNamespace(),
-			Name:       object.GetName(),
-			Namespaces: selectorOf(object, "serviceMonitorNamespaceSelector"),
-			Monitors:   selectorOf(object, "serviceMonitorSelector"),
+			Namespace:      object.GetNamespace(),
+			Name:           object.GetName(),
+			Namespaces:     selectorOf(object, "serviceMonitorNamespaceSelector"),
+			Monitors:       selectorOf(object, "serviceMonitorSelector"),
+			RuleNamespaces: selectorOf(object, "ruleNamespaceSelector"),
+			Rules:          selectorOf(object, "ruleSelector"),
 		})
 	}
 	return world, true

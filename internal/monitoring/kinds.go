@@ -95,7 +95,9 @@ func Places(namespace string) []Place {
 type Part string
 
 // Told says that a part is nothing that is kept in place: it tells of what others do.
-func (p Part) Told() bool { return p == PartSelected || p == PartScraped || p == PartCertificate }
+func (p Part) Told() bool {
+	return p == PartSelected || p == PartLoaded || p == PartScraped || p == PartCertificate
+}
 
 // The parts.
 const (
@@ -113,6 +115,8 @@ const (
 	PartCertificate Part = "certificate"
 	// PartSelected says whether a Prometheus selects the ServiceMonitor.
 	PartSelected Part = "selected"
+	// PartLoaded says whether a Prometheus that reads the metrics loads the PrometheusRule.
+	PartLoaded Part = "loaded"
 	// PartScraped says whether the metrics are really read.
 	PartScraped Part = "scraped"
 )

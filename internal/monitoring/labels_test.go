@@ -98,3 +98,38 @@ func TestLabelsThatOthersPut(t *testing.T) {
 		t.Errorf("the state says %+v", told)
 	}
 }
+
+// TestRulesThatNobodyLoads are told, with what has them loaded.
+func TestRulesThatNobodyLoads(t *testing.T) {
+	all, release := &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"release": "kps"}}
+	for name, c := range map[string]struct {
+		prometheus Prometheus
+		reason     string
+		says       string
+	}{
+		"loaded":             {Prometheus{Monitors: all, Rules: all, RuleNamespaces: all}, "Loaded", "loaded by Prometheus monitoring/k8s"},
+		"loads none":         {Prometheus{Monitors: all, RuleNamespaces: all}, "NotLoaded", `run: kubectl -n monitoring patch prometheus k8s --type merge -p '{"spec":{"ruleSelector":{}}}'`},
+		"of other labels":    {Prometheus{Monitors: all, Rules: release, RuleNamespaces: all}, "NotLoaded", "run: kubectl -n ambient set env deployment/agentic-operator MONITORING_LABELS=release=kps"},
+		"of its namespace":   {Prometheus{Monitors: all, Rules: all}, "NotLoaded", "let its spec.ruleNamespaceSelector select it: kubectl -n monitoring edit prometheus k8s"},
+		"reads nothing here": {Prometheus{Monitors: release, RuleNamespaces: all}, "Unknown", "part selected says why"},
+	} {
+		world := full()
+		world.OpenShift, world.Labels = false, nil
+		c.prometheus.Namespace, c.prometheus.Name, c.prometheus.Namespaces = "monitoring", "k8s", all
+		world.Prometheuses = []Prometheus{c.prometheus}
+		state := world.Report(world.Objects(), nil)
+		found := false
+		for _, told := range state.Conditions {
+			if told.Part != PartLoaded {
+				continue
+			}
+			found = true
+			if told.Reason != c.reason || !strings.HasSuffix(told.Message, c.says) || told.Missing != (c.reason == "NotLoaded") {
+				t.Errorf("%s: the state says %+v", name, told)
+			}
+		}
+		if !found {
+			t.Errorf("%s: the state does not say", name)
+		}
+	}
+}

@@ -34,7 +34,7 @@ type State struct {
 
 // Parts are those that have a condition, in the order of the account.
 var Parts = []Part{
-	PartServiceMonitor, PartSelected, PartScraped, PartUserWorkload, PartCertificate, PartScrapeToken, PartPrometheusRule,
+	PartServiceMonitor, PartSelected, PartScraped, PartUserWorkload, PartCertificate, PartScrapeToken, PartPrometheusRule, PartLoaded,
 	PartDashboard, PartQuickStart, PartYAMLSample, PartNetworkPolicy,
 }
 
@@ -63,6 +63,8 @@ func (w *World) Report(objects []Object, problems map[Part]Condition) State {
 		case part == PartScraped && w.Scrapes == ScrapesSeen:
 			// Not only ServiceMonitors have metrics read.
 			state.Conditions = append(state.Conditions, w.scraped(nil))
+		case part == PartLoaded && monitor != nil && made[PartPrometheusRule] != nil && len(w.Prometheuses) > 0:
+			state.Conditions = append(state.Conditions, w.loaded(made[PartPrometheusRule].Content.GetLabels(), monitor.Content.GetLabels()))
 		case part == PartCertificate && w.Serving.Secure && w.Serving.Port != 0:
 			state.Conditions = append(state.Conditions, w.certificate())
 		case part.Told():

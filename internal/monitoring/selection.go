@@ -17,6 +17,8 @@ type Prometheus struct {
 	Namespaces *metav1.LabelSelector
 	// Monitors selects ServiceMonitors by their labels: nil selects none.
 	Monitors *metav1.LabelSelector
+	// RuleNamespaces and Rules select rules in the same way.
+	RuleNamespaces, Rules *metav1.LabelSelector
 }
 
 func (p *Prometheus) String() string { return p.Namespace + "/" + p.Name }
@@ -54,7 +56,7 @@ func (w *World) selected(monitor labels.Set) Condition {
 		case w.reads(p, monitor):
 			readers = append(readers, p.String())
 		case p.readsNamespace(namespace, w.NamespaceLabels):
-			almost = append(almost, w.byLabels(p, monitor))
+			almost = append(almost, w.byMonitor(p, monitor))
 		}
 	}
 	slices.Sort(readers)
@@ -99,20 +101,26 @@ func (w *World) scraped(monitor labels.Set) Condition {
 	return condition(PartScraped, false, "NotScraped", "no Prometheus reads the metrics of the leading replica, and none is known to select the ServiceMonitor")
 }
 
-// byLabels says with which labels a Prometheus would read the ServiceMonitor.
-func (w *World) byLabels(p *Prometheus, monitor labels.Set) string {
+// byMonitor says how a Prometheus would read the ServiceMonitor.
+func (w *World) byMonitor(p *Prometheus, made labels.Set) string {
 	if p.Monitors == nil {
-		return fmt.Sprintf("Prometheus %s reads no ServiceMonitors; run: kubectl -n %s patch prometheus %s --type merge -p '{\"spec\":{\"serviceMonitorSelector\":{}}}'", p, p.Namespace, p.Name)
+		return fmt.Sprintf("Prometheus %s reads no ServiceMonitors; run: %s -n %s patch prometheus %s --type merge -p '{\"spec\":{\"serviceMonitorSelector\":{}}}'", p, w.tool(), p.Namespace, p.Name)
 	}
-	if matches(p.Monitors, monitor) {
+	if matches(p.Monitors, made) {
 		return fmt.Sprintf("Prometheus %s would read the ServiceMonitor without the labels that somebody has put on it; run: %s -n %s label servicemonitor %s %s",
-			p, w.tool(), w.Installation.Namespace, MonitorObject, w.foreign(p.Monitors, monitor))
+			p, w.tool(), w.Installation.Namespace, MonitorObject, w.foreign(p.Monitors, made))
 	}
-	selects := fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s", p, metav1.FormatLabelSelector(p.Monitors))
-	wanted, fits := w.fitting(p.Monitors, monitor)
+	return w.byLabels(p, p.Monitors, made, "reads only ServiceMonitors", "serviceMonitorSelector")
+}
+
+// byLabels says with which labels an object would fit a selector of a Prometheus, which is a field of
+// it.
+func (w *World) byLabels(p *Prometheus, selector *metav1.LabelSelector, made labels.Set, does, field string) string {
+	selects := fmt.Sprintf("Prometheus %s %s with %s", p, does, metav1.FormatLabelSelector(selector))
+	wanted, fits := w.fitting(selector, made)
 	if !fits {
-		return fmt.Sprintf("%s, which no label that can be given fits; let its spec.serviceMonitorSelector select %s=agentic-operator, too: %s -n %s edit prometheus %s",
-			selects, labelName, w.tool(), p.Namespace, p.Name)
+		return fmt.Sprintf("%s, which no label that can be given fits; let its spec.%s select %s=agentic-operator, too: %s -n %s edit prometheus %s",
+			selects, field, labelName, w.tool(), p.Namespace, p.Name)
 	}
 	return selects + "; run: " + w.setting("MONITORING_LABELS", wanted.String())
 }

@@ -104,7 +104,7 @@ func TestCase58AnotherWriter(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if _, limited, _ := unstructured.NestedInt64(object.Object, "spec", "sampleLimit"); limited {
+			if _, limited, err := unstructured.NestedInt64(object.Object, "spec", "sampleLimit"); limited || err != nil {
 				continue
 			}
 			patch := []byte(`{"spec":{"sampleLimit":1}}`)

@@ -183,6 +183,26 @@ func TestCase65UnreadableConfiguration(t *testing.T) {
 	rig.configIs("a: [1]\nenableUserWorkload: false\n")
 }
 
+// TestCase65ChangeRefused: a configuration that the API server does not let anybody change is told,
+// and is not tried again all the time.
+func TestCase65ChangeRefused(t *testing.T) {
+	rig, from := newWiring(t), logged()
+	rig.namespace(monitoring.MonitoringNamespace)
+	was := rig.configured(adminsConfig)
+	rig.patch(was, `{"immutable":true}`)
+	rig.start(userWorkloadAsked)
+	if told := rig.says(monitoring.PartUserWorkload, "Refused"); !strings.Contains(told, "immutable") || !strings.Contains(told, "oc -n openshift-monitoring edit configmap") {
+		t.Errorf("the state does not say what is wrong and what to do: %s", told)
+	}
+	before := rig.rests(2 * time.Second)
+	if now := rig.rests(5 * time.Second); now != before {
+		t.Errorf("the operator tried %d times more", now-before)
+	}
+	if lines := complaints(from); len(lines) > 0 {
+		t.Errorf("the operator complained %d times, first: %s", len(lines), lines[0])
+	}
+}
+
 // TestCase65NoConfiguration: one is made, and removed again with the operator.
 func TestCase65NoConfiguration(t *testing.T) {
 	rig := newWiring(t)

@@ -67,10 +67,14 @@ func documented(t *testing.T, p *monitoring.Prometheus, project string) {
 // scrape.
 func shows(t *testing.T, p *monitoring.Prometheus, what, expression string, wanted sees) {
 	t.Helper()
+	wrong := ""
 	eventually(t, fmt.Sprintf("%q is answered right by %s", what, expression), func(ctx context.Context) (bool, string, error) {
 		result, err := ask(ctx, p, expression)
-		wrong := wanted(result)
-		return err == nil && wrong == "", wrong, err
+		if err != nil {
+			return false, wrong, err
+		}
+		wrong = wanted(result)
+		return wrong == "", wrong, nil
 	})
 }
 
