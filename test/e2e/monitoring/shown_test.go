@@ -68,7 +68,7 @@ func documented(t *testing.T, p *monitoring.Prometheus, project string) {
 func shows(t *testing.T, p *monitoring.Prometheus, what, expression string, wanted sees) {
 	t.Helper()
 	wrong := ""
-	eventually(t, fmt.Sprintf("%q is answered right by %s", what, expression), func(ctx context.Context) (bool, string, error) {
+	err := within(t.Context(), fmt.Sprintf("%q is answered right by %s", what, expression), func(ctx context.Context) (bool, string, error) {
 		result, err := ask(ctx, p, expression)
 		if err != nil {
 			return false, wrong, err
@@ -76,6 +76,9 @@ func shows(t *testing.T, p *monitoring.Prometheus, what, expression string, want
 		wrong = wanted(result)
 		return wrong == "", wrong, nil
 	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // dashboards wants every panel and every recording rule to show what happened, no alert to fire, and
