@@ -265,7 +265,7 @@ func drawn(t *testing.T, p *monitoring.Prometheus, project string) {
 	address := p.Graph(2+int(time.Since(first).Minutes()),
 		`sum by (session_namespace) (increase(ambient_session_startup_duration_seconds_count[1h]))`,
 		`histogram_quantile(0.95, sum by (le, session_namespace) (rate(ambient_session_startup_duration_seconds_bucket[1h])))`)
-	if err := monitoring.Picture(t.Context(), address, filepath.Join(folder, "prometheus-session-startup.png"), 1280, 1830); err != nil {
+	if err := monitoring.Picture(t.Context(), address, filepath.Join(folder, "prometheus-session-startup.png"), 1280, 1795); err != nil {
 		t.Error(err)
 	}
 }
