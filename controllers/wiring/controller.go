@@ -1,6 +1,7 @@
 // Package wiring is the controller that wires the operator into the monitoring of its cluster, as
 // internal/monitoring says. It keeps objects in place by server-side apply under a field manager of
-// its own, and tells in a ConfigMap, an Event and a metric what came of it.
+// its own, takes away what others add to their contents (keep.go) without racing with them
+// (contest.go), and tells in a ConfigMap, an Event and a metric what came of it.
 //
 // The kinds that it makes are mostly optional: they come with a CRD and go with it, at any time. So
 // nothing of it is in the manager's caches. It follows the CRDs by name, follows objects of a kind
