@@ -194,8 +194,8 @@ func TestCase65ChangeRefused(t *testing.T) {
 	if told := rig.says(monitoring.PartUserWorkload, "Refused"); !strings.Contains(told, "immutable") || !strings.Contains(told, "oc -n openshift-monitoring edit configmap") {
 		t.Errorf("the state does not say what is wrong and what to do: %s", told)
 	}
-	before := rig.rests(2 * time.Second)
-	if now := rig.rests(5 * time.Second); now != before {
+	before := rig.rests(time.Second)
+	if now := rig.rests(2 * time.Second); now != before {
 		t.Errorf("the operator tried %d times more", now-before)
 	}
 	if lines := complaints(from); len(lines) > 0 {
