@@ -1,6 +1,7 @@
 // Package wiring is the controller that wires the operator into the monitoring of its cluster, as
 // internal/monitoring says. It keeps objects in place by server-side apply under a field manager of
-// its own, and tells in a ConfigMap, an Event and a metric what came of it.
+// its own, takes away what others add to their contents (keep.go) without racing with them
+// (contest.go), and tells in a ConfigMap, an Event and a metric what came of it.
 //
 // The kinds that it makes are mostly optional: they come with a CRD and go with it, at any time. So
 // nothing of it is in the manager's caches. It follows the CRDs by name, follows objects of a kind
@@ -61,6 +62,7 @@ type Reconciler struct {
 
 	// Passes run one at a time, so these need no guard.
 	written      map[monitoring.Place]version
+	contests     map[monitoring.Place]*contest
 	alarm        clock.Timer
 	userWorkload userWorkloadMemory
 	minted       mintedToken
@@ -113,6 +115,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("making a client for objects of any kind: %w", err)
 	}
 	r.written = map[monitoring.Place]version{}
+	r.contests = map[monitoring.Place]*contest{}
 	r.pokes = make(chan event.GenericEvent, 1)
 	if err := mgr.Add(r); err != nil {
 		return fmt.Errorf("adding what watches for monitoring: %w", err)
@@ -190,7 +193,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	wake := &earliest{}
 	note(r.ensureToken(ctx, watching, world, wake))
-	note(r.ensureUserWorkload(ctx, watching, world))
+	note(nil, r.ensureUserWorkload(ctx, watching, world, wake))
 	objects := world.Objects()
 	for _, object := range objects {
 		note(r.keep(ctx, watching, world, object, wake))

@@ -2,8 +2,6 @@ package wiring
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 
@@ -22,17 +22,16 @@ import (
 // refusedAgain is how long an object that was refused is left before it is tried again.
 const refusedAgain = 5 * time.Minute
 
-// version is what was last written to a place: what was meant, and which version of the object that
-// made. As long as both are the same there is nothing to write.
-type version struct{ meant, resource string }
+// version is what was last written to a place: what was meant, which version of the object that made
+// and what it then held. As long as the first two are the same there is nothing to write.
+type version struct{ meant, resource, holds string }
 
 func digest(content any) (string, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
 		return "", fmt.Errorf("encoding an object: %w", err)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16]), nil
+	return fingerprint(string(text)), nil
 }
 
 // keep makes an object be as it should. What it cannot be is a condition of its part.
@@ -43,8 +42,9 @@ func (r *Reconciler) keep(ctx context.Context, w *watches, world *monitoring.Wor
 		return nil, err
 	}
 	written, known := r.written[object.Place]
-	if have != nil && known && written.meant == meant && !newer(have.ResourceVersion, written.resource) {
-		return nil, nil
+	again := known && written.meant == meant
+	if have != nil && again && !newer(have.ResourceVersion, written.resource) {
+		return r.contested(object.Place, wake), nil
 	}
 	if have != nil {
 		theirs, err := r.theirs(ctx, world, object.Place, have)
@@ -52,12 +52,19 @@ func (r *Reconciler) keep(ctx context.Context, w *watches, world *monitoring.Wor
 			return theirs, err
 		}
 	}
-	applied, err := r.place(object.Place).Apply(ctx, object.Name, object.Content, metav1.ApplyOptions{FieldManager: monitoringField, Force: true})
+	if again {
+		if contested, wait := r.mayPutBack(object.Place, have, wake); wait {
+			return contested, nil
+		}
+	}
+	resource, err := r.write(ctx, object, meant)
 	switch {
 	case err == nil:
-		r.written[object.Place] = version{meant, applied.GetResourceVersion()}
-		return nil, nil
-	case passing(err):
+		if again && newer(resource, written.resource) && (have == nil || newer(resource, have.ResourceVersion)) {
+			r.putBack(object.Place, have)
+		}
+		return r.contested(object.Place, wake), nil
+	case passing(err), apierrors.IsConflict(err): // what else was written asks for a pass
 		return nil, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		wake.or(r.Clock.Now().Add(refusedAgain))
@@ -66,6 +73,77 @@ func (r *Reconciler) keep(ctx context.Context, w *watches, world *monitoring.Wor
 	default:
 		return nil, fmt.Errorf("applying %s %s: %w", object.Kind.Kind, object.Name, err)
 	}
+}
+
+// write makes an object hold what is meant and nothing else. An apply leaves what others have added,
+// so where the result holds more, its contents are replaced. They may hold more after that, too: what
+// the API server puts in by itself. That is remembered, so as not to be taken for an addition again.
+func (r *Reconciler) write(ctx context.Context, object monitoring.Object, meant string) (resource string, err error) {
+	objects := r.place(object.Place)
+	now, err := objects.Apply(ctx, object.Name, object.Content, metav1.ApplyOptions{FieldManager: monitoringField, Force: true})
+	if err != nil {
+		return "", err
+	}
+	holds, err := contents(now)
+	if err != nil {
+		return "", err
+	}
+	written := r.written[object.Place]
+	want, err := contents(object.Content)
+	if err != nil {
+		return "", err
+	}
+	if holds != want && (written.meant != meant || written.holds != holds) {
+		patch, err := replacement(object.Content, now)
+		if err != nil {
+			return "", err
+		}
+		now, err = objects.Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: monitoringField})
+		if err != nil {
+			return "", err
+		}
+		if holds, err = contents(now); err != nil {
+			return "", err
+		}
+	}
+	r.written[object.Place] = version{meant, now.GetResourceVersion(), holds}
+	return now.GetResourceVersion(), nil
+}
+
+// shared are the fields of an object that are not the wiring's alone: people add labels, and the API
+// server and controllers write the rest.
+var shared = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
+
+// contents tells apart what objects hold, whatever their metadata and status.
+func contents(object *unstructured.Unstructured) (string, error) {
+	held := map[string]any{}
+	for field, value := range object.Object {
+		if !shared[field] {
+			held[field] = value
+		}
+	}
+	return digest(held)
+}
+
+// replacement is a patch of an object as it is that makes it hold what is meant and nothing else. It
+// fails if somebody has written it meanwhile.
+func replacement(meant, now *unstructured.Unstructured) ([]byte, error) {
+	patch := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": now.GetResourceVersion()}}
+	for field := range now.Object {
+		if _, wanted := meant.Object[field]; !wanted && !shared[field] {
+			patch = append(patch, map[string]any{"op": "remove", "path": "/" + field})
+		}
+	}
+	for field, value := range meant.Object {
+		if !shared[field] {
+			patch = append(patch, map[string]any{"op": "add", "path": "/" + field, "value": value})
+		}
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding an object: %w", err)
+	}
+	return text, nil
 }
 
 // newer says that an object was written by somebody since.

@@ -83,7 +83,7 @@ func (r *Reconciler) findInstallation(ctx context.Context) (*monitoring.Installa
 	if err != nil {
 		return nil, fmt.Errorf("reading the selector of the operator's own Deployment: %w", err)
 	}
-	return &monitoring.Installation{Namespace: namespace, Deployment: name, UID: string(deployment.GetUID()), PodLabels: podLabels}, nil
+	return &monitoring.Installation{Namespace: namespace, Deployment: name, UID: string(deployment.GetUID()), PodLabels: podLabels, OLM: r.Config.OperatorCondition != ""}, nil
 }
 
 func at(place monitoring.Place) followed {
@@ -165,13 +165,20 @@ func (r *Reconciler) observe(w *watches, installation monitoring.Installation) (
 		w.follow(what)
 		world.Served[kind] = w.ready(what)
 	}
-	world.TrustVersion = r.trusted(w, world.Serving.Trust)
+	if world.TrustVersion = r.trusted(w, world.Serving.Trust); world.Serving.Authority != "" {
+		world.TrustVersion = fingerprint(world.Serving.Authority)
+	}
+	if monitor := w.get(r.ofKind(monitoring.ServiceMonitors)); monitor != nil {
+		world.MonitorLabels = monitor.Labels
+	}
 	for _, object := range w.list(allPrometheuses) {
 		world.Prometheuses = append(world.Prometheuses, monitoring.Prometheus{
-			Namespace:  object.GetNamespace(),
-			Name:       object.GetName(),
-			Namespaces: selectorOf(object, "serviceMonitorNamespaceSelector"),
-			Monitors:   selectorOf(object, "serviceMonitorSelector"),
+			Namespace:      object.GetNamespace(),
+			Name:           object.GetName(),
+			Namespaces:     selectorOf(object, "serviceMonitorNamespaceSelector"),
+			Monitors:       selectorOf(object, "serviceMonitorSelector"),
+			RuleNamespaces: selectorOf(object, "ruleNamespaceSelector"),
+			Rules:          selectorOf(object, "ruleSelector"),
 		})
 	}
 	return world, true

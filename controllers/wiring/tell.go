@@ -126,8 +126,7 @@ func (r *Reconciler) leave(ctx context.Context, installation *monitoring.Install
 			failures = append(failures, err)
 		}
 	}
-	config, err := r.metadata.Resource(monitoring.ConfigMaps.GroupVersionResource).Namespace(monitoring.MonitoringNamespace).
-		Get(ctx, monitoring.UserWorkloadConfig, metav1.GetOptions{})
+	config, err := r.configMaps().Get(ctx, monitoring.UserWorkloadConfig, metav1.GetOptions{})
 	if err == nil {
 		err = r.undoUserWorkload(ctx, config, *installation)
 	}

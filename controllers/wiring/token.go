@@ -2,7 +2,9 @@ package wiring
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -21,10 +23,12 @@ const (
 
 	annotationTokenExpires = "ambient-code.io/token-expires-at"
 	annotationTokenAccount = "ambient-code.io/token-account-uid"
+	// annotationAuthority is a fingerprint of the certificates that lie beside the token.
+	annotationAuthority = "ambient-code.io/serving-ca"
 )
 
 // ensureToken has a token for scrapers lie ready, of an account that may read metrics and do nothing
-// else. It tells the world when that token was made, and wakes the operator when it is to be
+// else, and beside it what verifies the certificate where that lies nowhere else. It tells the world when that token was made, and wakes the operator when it is to be
 // renewed. The content of the Secret is never read: that the token in it is the one that was
 // written can be seen from who manages the field.
 func (r *Reconciler) ensureToken(ctx context.Context, w *watches, world *monitoring.World, wake *earliest) (*monitoring.Condition, error) {
@@ -54,7 +58,7 @@ func (r *Reconciler) ensureToken(ctx context.Context, w *watches, world *monitor
 		}
 	}
 	// Reads of the watch may lag behind our own last write.
-	if last := r.minted; have != nil && last.resource != "" && newer(last.resource, have.ResourceVersion) && now.Before(last.renewal) {
+	if last := r.minted; have != nil && last.resource != "" && newer(last.resource, have.ResourceVersion) && now.Before(last.renewal) && last.authority == world.Serving.Authority {
 		world.TokenRefreshedAt = last.refreshed
 		wake.or(last.renewal)
 		return nil, nil
@@ -77,8 +81,8 @@ func tokenProblem(reason, message string) *monitoring.Condition {
 
 // mintedToken is the last token that was written by this process.
 type mintedToken struct {
-	resource, refreshed string
-	renewal             time.Time
+	resource, refreshed, authority string
+	renewal                        time.Time
 }
 
 // mint asks for a token and stores it.
@@ -96,21 +100,27 @@ func (r *Reconciler) mint(ctx context.Context, place monitoring.Place, world *mo
 		granted = time.Duration(*seconds) * time.Second
 	}
 	refreshed := now.UTC().Format(time.RFC3339Nano)
+	annotations := map[string]any{
+		monitoring.AnnotationRefreshed: refreshed,
+		annotationTokenExpires:         asked.Add(granted).UTC().Format(time.RFC3339Nano),
+		annotationTokenAccount:         string(account.UID),
+	}
+	data := map[string]any{monitoring.TokenKey: base64.StdEncoding.EncodeToString([]byte(request.Status.Token))}
+	if world.Serving.Authority != "" {
+		annotations[annotationAuthority] = fingerprint(world.Serving.Authority)
+		data[monitoring.AuthorityKey] = base64.StdEncoding.EncodeToString([]byte(world.Serving.Authority))
+	}
 	content := world.Complete(place, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{
-			monitoring.AnnotationRefreshed: refreshed,
-			annotationTokenExpires:         asked.Add(granted).UTC().Format(time.RFC3339Nano),
-			annotationTokenAccount:         string(account.UID),
-		}},
-		"type": "Opaque",
-		"data": map[string]any{monitoring.TokenKey: base64.StdEncoding.EncodeToString([]byte(request.Status.Token))},
+		"metadata": map[string]any{"annotations": annotations},
+		"type":     "Opaque",
+		"data":     data,
 	})
 	applied, err := r.place(place).Apply(ctx, place.Name, content, metav1.ApplyOptions{FieldManager: monitoringField, Force: true})
 	if err != nil {
 		return "", fmt.Errorf("storing the token in Secret %s: %w", place.Name, err)
 	}
 	renewal := now.Add(granted * 2 / 3)
-	r.minted = mintedToken{applied.GetResourceVersion(), refreshed, renewal}
+	r.minted = mintedToken{applied.GetResourceVersion(), refreshed, world.Serving.Authority, renewal}
 	wake.or(renewal)
 	return refreshed, nil
 }
@@ -126,7 +136,18 @@ func (r *Reconciler) intact(world *monitoring.World, have, account *metav1.Parti
 	return owned &&
 		have.Labels[monitoring.LabelManagedBy] == monitoring.ManagedBy &&
 		have.Annotations[annotationTokenAccount] == string(account.UID) &&
-		entry != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+monitoring.TokenKey+`"`)
+		have.Annotations[annotationAuthority] == fingerprint(world.Serving.Authority) &&
+		entry != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+monitoring.TokenKey+`"`) &&
+		(world.Serving.Authority == "" || strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+monitoring.AuthorityKey+`"`))
+}
+
+// fingerprint tells contents apart; empty for none.
+func fingerprint(content string) string {
+	if content == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:16])
 }
 
 // moment reads a time from an annotation; what cannot be read is long ago.

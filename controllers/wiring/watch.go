@@ -196,7 +196,7 @@ func stripSelectors(object any) (any, error) {
 	kept.SetName(whole.GetName())
 	kept.SetUID(whole.GetUID())
 	kept.SetResourceVersion(whole.GetResourceVersion())
-	for _, field := range []string{"serviceMonitorSelector", "serviceMonitorNamespaceSelector"} {
+	for _, field := range []string{"serviceMonitorSelector", "serviceMonitorNamespaceSelector", "ruleSelector", "ruleNamespaceSelector"} {
 		if selector, found, err := unstructured.NestedMap(whole.Object, "spec", field); found && err == nil {
 			if err := unstructured.SetNestedMap(kept.Object, selector, "spec", field); err != nil {
 				return nil, err

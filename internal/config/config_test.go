@@ -139,6 +139,7 @@ func TestAllProblemsAreToldAtOnceWithTheirRemedy(t *testing.T) {
 		"FINISHED_JOB_TTL=9999999999":    "must be a whole number of seconds",
 		"RUNNER_TOKEN_LIFETIME=60":       "must be 600 seconds or more",
 		"USE_VERTEX=yes please":          "must be true or false",
+		"MONITORING_LABELS=release=kps,app.kubernetes.io/part-of=mine": "label app.kubernetes.io/part-of is always ambient-code on what the operator makes; leave it out",
 	}
 	words := []string{"--no-such-flag"}
 	for word := range bad {
@@ -174,6 +175,10 @@ func TestWhatIsRefused(t *testing.T) {
 		{[]string{"USE_VERTEX=true", "CLOUD_ML_REGION=r", "ANTHROPIC_VERTEX_PROJECT_ID=p"}, "GOOGLE_APPLICATION_CREDENTIALS"},
 		{[]string{"USE_VERTEX=true", "CLOUD_ML_REGION=r", "GOOGLE_APPLICATION_CREDENTIALS=/c"}, "ANTHROPIC_VERTEX_PROJECT_ID"},
 		{[]string{"start"}, `"start" is no flag`},
+		{[]string{"MONITORING_LABELS=app.kubernetes.io/name=kps"}, "label app.kubernetes.io/name is always agentic-operator"},
+		{[]string{"MONITORING_LABELS=app.kubernetes.io/managed-by=Helm"}, "label app.kubernetes.io/managed-by is always"},
+		{[]string{"MONITORING_LABELS=openshift.io/user-monitoring=true"}, "label openshift.io/user-monitoring is set by the operator"},
+		{[]string{"MONITORING_LABELS=openshift.io/prometheus-rule-evaluation-scope=x"}, "leave it out"},
 		{[]string{"POD_FSGROUP=-1"}, "must be the number of a group"},
 		{[]string{"--no-such-flag"}, "reading the flags"},
 		{[]string{"--leader-elect=sometimes"}, "reading the flags"},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/ambient-code/agentic-operator/internal/monitoring"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
@@ -266,7 +267,8 @@ func setMonitoring(c *Config, v string) error {
 	return nil
 }
 
-// setMonitoringLabels refuses what the API server would refuse as labels.
+// setMonitoringLabels refuses what the API server would refuse as labels, and what would be without
+// effect.
 func setMonitoringLabels(c *Config, v string) error {
 	set, err := labels.ConvertSelectorToLabelsMap(v)
 	if err != nil {
@@ -275,7 +277,7 @@ func setMonitoringLabels(c *Config, v string) error {
 	if len(set) > 0 {
 		c.MonitoringLabels = set
 	}
-	return nil
+	return monitoring.CheckLabels(set)
 }
 
 // setTokenLifetime refuses what the TokenRequest API would refuse.

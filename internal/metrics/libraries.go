@@ -14,7 +14,7 @@ var Libraries = []Metric{
 	{Name: "controller_runtime_max_concurrent_reconciles", Type: Gauge, Labels: []string{"controller"},
 		Meaning: "how many workers a controller has, to compare the active ones with"},
 	{Name: "workqueue_depth", Type: Gauge, Labels: []string{"controller", "name", "priority"},
-		Meaning: "objects that wait for a worker; it should come back to 0"},
+		Meaning: "objects that wait for a worker; on the replica that leads it should come back to 0, the others have them ready for their turn"},
 	{Name: "workqueue_queue_duration_seconds", Type: Histogram, Labels: []string{"controller", "name"},
 		Meaning: "how long objects wait for a worker"},
 	{Name: "workqueue_unfinished_work_seconds", Type: Gauge, Labels: []string{"controller", "name"},

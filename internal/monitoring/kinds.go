@@ -48,12 +48,13 @@ const (
 	MetricsService  = "agentic-operator-metrics"
 	TokenSecret     = "agentic-operator-metrics-token"
 	TokenKey        = "token"
+	AuthorityKey    = "ca.crt"
 	StateConfigMap  = "agentic-operator-monitoring"
 	PlatformAccess  = "prometheus-k8s"
 	DashboardObject = "grafana-dashboard-agentic-operator"
 	QuickStart      = "agentic-operator-first-session"
 	YAMLSample      = "agentic-operator-session"
-	monitor         = "agentic-operator"
+	MonitorObject   = "agentic-operator"
 	metricsPolicy   = "agentic-operator-metrics"
 )
 
@@ -79,8 +80,8 @@ func Places(namespace string) []Place {
 		{Roles, namespace, PlatformAccess, PartServiceMonitor},
 		{RoleBindings, namespace, PlatformAccess, PartServiceMonitor},
 		{Secrets, namespace, TokenSecret, PartScrapeToken},
-		{ServiceMonitors, namespace, monitor, PartServiceMonitor},
-		{PrometheusRules, namespace, monitor, PartPrometheusRule},
+		{ServiceMonitors, namespace, MonitorObject, PartServiceMonitor},
+		{PrometheusRules, namespace, MonitorObject, PartPrometheusRule},
 		{ConfigMaps, namespace, DashboardObject, PartDashboard},
 		{ConfigMaps, ConsoleNamespace, DashboardObject, PartDashboard},
 		{QuickStarts, "", QuickStart, PartQuickStart},
@@ -94,7 +95,9 @@ func Places(namespace string) []Place {
 type Part string
 
 // Told says that a part is nothing that is kept in place: it tells of what others do.
-func (p Part) Told() bool { return p == PartSelected || p == PartScraped }
+func (p Part) Told() bool {
+	return p == PartSelected || p == PartLoaded || p == PartScraped || p == PartCertificate
+}
 
 // The parts.
 const (
@@ -108,8 +111,12 @@ const (
 	PartUserWorkload   Part = "user_workload_monitoring"
 	// PartState is the account of all others; it has no condition of its own.
 	PartState Part = "state"
+	// PartCertificate says with which certificate metrics are served.
+	PartCertificate Part = "certificate"
 	// PartSelected says whether a Prometheus selects the ServiceMonitor.
 	PartSelected Part = "selected"
+	// PartLoaded says whether a Prometheus that reads the metrics loads the PrometheusRule.
+	PartLoaded Part = "loaded"
 	// PartScraped says whether the metrics are really read.
 	PartScraped Part = "scraped"
 )

@@ -91,15 +91,7 @@ func (w *World) Complete(place Place, body map[string]any) *unstructured.Unstruc
 	object.SetKind(place.Kind.Kind)
 	object.SetNamespace(place.Namespace)
 	object.SetName(place.Name)
-	own := map[string]string{
-		LabelManagedBy:              ManagedBy,
-		labelName:                   "agentic-operator",
-		"app.kubernetes.io/part-of": "ambient-code",
-	}
-	if object.GetLabels()[labelComponent] == "" {
-		own[labelComponent] = "monitoring"
-	}
-	object.SetLabels(merged(object.GetLabels(), own))
+	object.SetLabels(merged(map[string]string{labelComponent: "monitoring"}, object.GetLabels(), own()))
 	if place.Away(w.Installation.Namespace) {
 		object.SetAnnotations(merged(object.GetAnnotations(), map[string]string{AnnotationInstallation: w.Installation.Name()}))
 		return object

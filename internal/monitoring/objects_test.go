@@ -23,7 +23,7 @@ func full() *World {
 		Labels:    map[string]string{"release": "kps"},
 		OpenShift: true, Console: true,
 		Served:           map[Kind]bool{ServiceMonitors: true, PrometheusRules: true, Prometheuses: true, QuickStarts: true, YAMLSamples: true},
-		Serving:          Serving{Secure: true, Port: 8443, HealthPort: 8081, Trust: Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}},
+		Serving:          Serving{Secure: true, Port: 8443, HealthPort: 8081, Source: "ServiceCA", Trust: Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}},
 		TokenRefreshedAt: "2026-01-02T03:04:05Z",
 		TrustVersion:     "7",
 		Content: Content{
@@ -120,7 +120,7 @@ func TestOffWantsNothing(t *testing.T) {
 func TestWhatTheServiceMonitorWaitsFor(t *testing.T) {
 	for name, spoil := range map[string]func(*World){
 		"token":       func(w *World) { w.TokenRefreshedAt = "" },
-		"certificate": func(w *World) { w.Serving.Pending = true },
+		"certificate": func(w *World) { w.Serving.Source = "" },
 		"authority":   func(w *World) { w.TrustVersion = "" },
 	} {
 		world := full()

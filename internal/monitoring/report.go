@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
 
@@ -35,7 +34,7 @@ type State struct {
 
 // Parts are those that have a condition, in the order of the account.
 var Parts = []Part{
-	PartServiceMonitor, PartSelected, PartScraped, PartUserWorkload, PartScrapeToken, PartPrometheusRule,
+	PartServiceMonitor, PartSelected, PartScraped, PartUserWorkload, PartCertificate, PartScrapeToken, PartPrometheusRule, PartLoaded,
 	PartDashboard, PartQuickStart, PartYAMLSample, PartNetworkPolicy,
 }
 
@@ -58,12 +57,16 @@ func (w *World) Report(objects []Object, problems map[Part]Condition) State {
 		case failed:
 			state.Conditions = append(state.Conditions, problem)
 		case part == PartSelected && monitor != nil:
-			state.Conditions = append(state.Conditions, w.selected(labels.Set(monitor.Content.GetLabels())))
+			state.Conditions = append(state.Conditions, w.selected(monitor.Content.GetLabels()))
 		case part == PartScraped && monitor != nil:
-			state.Conditions = append(state.Conditions, w.scraped(labels.Set(monitor.Content.GetLabels())))
+			state.Conditions = append(state.Conditions, w.scraped(monitor.Content.GetLabels()))
 		case part == PartScraped && w.Scrapes == ScrapesSeen:
 			// Not only ServiceMonitors have metrics read.
 			state.Conditions = append(state.Conditions, w.scraped(nil))
+		case part == PartLoaded && monitor != nil && made[PartPrometheusRule] != nil && len(w.Prometheuses) > 0:
+			state.Conditions = append(state.Conditions, w.loaded(made[PartPrometheusRule].Content.GetLabels(), monitor.Content.GetLabels()))
+		case part == PartCertificate && w.Serving.Secure && w.Serving.Port != 0:
+			state.Conditions = append(state.Conditions, w.certificate())
 		case part.Told():
 		case part == PartUserWorkload:
 			state.Conditions = append(state.Conditions, w.userWorkload())
@@ -85,6 +88,17 @@ func name(place Place) string {
 	return place.Kind.Kind + " " + place.Namespace + "/" + place.Name
 }
 
+func (w *World) certificate() Condition {
+	switch {
+	case w.Serving.Problem != "":
+		return missing(PartCertificate, "SecretRefused", w.Serving.Problem)
+	case w.Serving.Source == "":
+		return condition(PartCertificate, false, "Awaited", "the certificate is being made")
+	default:
+		return condition(PartCertificate, true, w.Serving.Source, "metrics are served with a certificate that is valid")
+	}
+}
+
 func (w *World) token() Condition {
 	switch {
 	case !w.WantsToken():
@@ -93,21 +107,6 @@ func (w *World) token() Condition {
 		return condition(PartScrapeToken, false, "Awaited", "the token is being made")
 	default:
 		return condition(PartScrapeToken, true, "Kept", "Secret "+w.Installation.Namespace+"/"+TokenSecret+" is renewed in time")
-	}
-}
-
-func (w *World) userWorkload() Condition {
-	switch {
-	case !w.OpenShift:
-		return condition(PartUserWorkload, false, "NotOpenShift", "the cluster does not have OpenShift's monitoring")
-	case w.userWorkloadRuns():
-		return condition(PartUserWorkload, true, "Enabled", "the monitoring of user-defined projects is on")
-	case w.EnableUserWorkload:
-		return condition(PartUserWorkload, false, "Starting", "the monitoring of user-defined projects is switched on and has not started yet; look at: oc -n openshift-user-workload-monitoring get pods")
-	case w.Mode() == ModePlatform:
-		return condition(PartUserWorkload, false, "NotNeeded", "the platform's own monitoring looks at this namespace")
-	default:
-		return missing(PartUserWorkload, "Disabled", w.userWorkloadRemedy())
 	}
 }
 
@@ -133,7 +132,7 @@ func (w *World) absent(part Part) Condition {
 // Wired says that any part of the wiring that depends on the cluster's monitoring is there.
 func (s *State) Wired() bool {
 	for _, c := range s.Conditions {
-		if c.Wired && c.Part != PartNetworkPolicy {
+		if c.Wired && c.Part != PartNetworkPolicy && c.Part != PartCertificate {
 			return true
 		}
 	}

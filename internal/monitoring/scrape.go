@@ -60,7 +60,7 @@ func (w *World) serviceMonitor() map[string]any {
 			"credentials": map[string]any{"name": TokenSecret, "key": TokenKey},
 		}
 		tls := map[string]any{"serverName": MetricsService + "." + w.Installation.Namespace + ".svc"}
-		if ca := w.Serving.Trust.reference(); ca != nil {
+		if ca := w.Serving.trust().reference(); ca != nil {
 			tls["ca"] = ca
 			annotations[annotationTrust] = w.TrustVersion
 		}
@@ -118,7 +118,7 @@ func (w *World) prometheusRule() map[string]any {
 	}
 	labels := w.monitorLabels()
 	if w.OpenShift {
-		labels["openshift.io/prometheus-rule-evaluation-scope"] = "leaf-prometheus"
+		labels[labelRuleScope] = "leaf-prometheus"
 	}
 	return map[string]any{
 		"metadata": map[string]any{"labels": labels},

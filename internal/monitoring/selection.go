@@ -17,6 +17,8 @@ type Prometheus struct {
 	Namespaces *metav1.LabelSelector
 	// Monitors selects ServiceMonitors by their labels: nil selects none.
 	Monitors *metav1.LabelSelector
+	// RuleNamespaces and Rules select rules in the same way.
+	RuleNamespaces, Rules *metav1.LabelSelector
 }
 
 func (p *Prometheus) String() string { return p.Namespace + "/" + p.Name }
@@ -38,8 +40,10 @@ func matches(selector *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && s.Matches(set)
 }
 
-func (w *World) reads(p *Prometheus, monitor labels.Set) bool {
-	return p.readsNamespace(w.Installation.Namespace, w.NamespaceLabels) && matches(p.Monitors, monitor)
+// reads says that a Prometheus reads a ServiceMonitor made with these labels, to which others may
+// have added some.
+func (w *World) reads(p *Prometheus, made labels.Set) bool {
+	return p.readsNamespace(w.Installation.Namespace, w.NamespaceLabels) && matches(p.Monitors, merged(w.MonitorLabels, made))
 }
 
 // selected says which Prometheus reads the ServiceMonitor; where none does, why and what to do.
@@ -48,10 +52,11 @@ func (w *World) selected(monitor labels.Set) Condition {
 	var readers, almost []string
 	for i := range w.Prometheuses {
 		switch p := &w.Prometheuses[i]; {
+		case p.userWorkload() && !w.userWorkloadRuns():
 		case w.reads(p, monitor):
 			readers = append(readers, p.String())
 		case p.readsNamespace(namespace, w.NamespaceLabels):
-			almost = append(almost, w.byLabels(p))
+			almost = append(almost, w.byMonitor(p, monitor))
 		}
 	}
 	slices.Sort(readers)
@@ -63,7 +68,9 @@ func (w *World) selected(monitor labels.Set) Condition {
 		return missing(PartSelected, "NamespaceOptedOut", fmt.Sprintf(
 			"namespace %s is labelled to be left out of the monitoring of user-defined projects; run: oc label namespace %s %s-", namespace, namespace, labelUserMonitoring))
 	case w.Mode() == ModeUserWorkload && !w.userWorkloadRuns():
-		return missing(PartSelected, "UserWorkloadMonitoringOff", "nobody reads the ServiceMonitor: "+w.userWorkloadRemedy())
+		why := w.userWorkload()
+		why.Part, why.Message = PartSelected, "nobody reads the ServiceMonitor: "+why.Message
+		return why
 	case len(almost) > 0:
 		return missing(PartSelected, "LabelsNotSelected", strings.Join(almost, "; "))
 	case w.Served[Prometheuses] && len(w.Prometheuses) == 0:
@@ -94,17 +101,41 @@ func (w *World) scraped(monitor labels.Set) Condition {
 	return condition(PartScraped, false, "NotScraped", "no Prometheus reads the metrics of the leading replica, and none is known to select the ServiceMonitor")
 }
 
-// byLabels says with which labels a Prometheus would read the ServiceMonitor.
-func (w *World) byLabels(p *Prometheus) string {
+// byMonitor says how a Prometheus would read the ServiceMonitor.
+func (w *World) byMonitor(p *Prometheus, made labels.Set) string {
 	if p.Monitors == nil {
-		return fmt.Sprintf("Prometheus %s reads no ServiceMonitors; run: kubectl -n %s patch prometheus %s --type merge -p '{\"spec\":{\"serviceMonitorSelector\":{}}}'", p, p.Namespace, p.Name)
+		return fmt.Sprintf("Prometheus %s reads no ServiceMonitors; run: %s -n %s patch prometheus %s --type merge -p '{\"spec\":{\"serviceMonitorSelector\":{}}}'", p, w.tool(), p.Namespace, p.Name)
 	}
-	if len(p.Monitors.MatchExpressions) > 0 {
-		return fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s; set MONITORING_LABELS of the operator to labels that fit", p, metav1.FormatLabelSelector(p.Monitors))
+	if matches(p.Monitors, made) {
+		return fmt.Sprintf("Prometheus %s would read the ServiceMonitor without the labels that somebody has put on it; run: %s -n %s label servicemonitor %s %s",
+			p, w.tool(), w.Installation.Namespace, MonitorObject, w.foreign(p.Monitors, made))
 	}
-	wanted := merged(w.Labels, p.Monitors.MatchLabels)
-	return fmt.Sprintf("Prometheus %s reads only ServiceMonitors with %s; run: kubectl -n %s set env deployment/%s MONITORING_LABELS=%s",
-		p, metav1.FormatLabelSelector(p.Monitors), w.Installation.Namespace, w.Installation.Deployment, labels.Set(wanted))
+	return w.byLabels(p, p.Monitors, made, "reads only ServiceMonitors", "serviceMonitorSelector")
+}
+
+// byLabels says with which labels an object would fit a selector of a Prometheus, which is a field of
+// it.
+func (w *World) byLabels(p *Prometheus, selector *metav1.LabelSelector, made labels.Set, does, field string) string {
+	selects := fmt.Sprintf("Prometheus %s %s with %s", p, does, metav1.FormatLabelSelector(selector))
+	wanted, fits := w.fitting(selector, made)
+	if !fits {
+		return fmt.Sprintf("%s, which no label that can be given fits; let its spec.%s select %s=agentic-operator, too: %s -n %s edit prometheus %s",
+			selects, field, labelName, w.tool(), p.Namespace, p.Name)
+	}
+	return selects + "; run: " + w.setting("MONITORING_LABELS", wanted.String())
+}
+
+// foreign lists the labels that others have put on the ServiceMonitor and that a selector looks at, in
+// the form that takes them off.
+func (w *World) foreign(selector *metav1.LabelSelector, made labels.Set) string {
+	var keys []string
+	for _, e := range selector.MatchExpressions {
+		if _, put := w.MonitorLabels[e.Key]; put && !made.Has(e.Key) {
+			keys = append(keys, e.Key+"-")
+		}
+	}
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(keys), " ")
 }
 
 // byNamespace says how the operator's namespace would be read.
@@ -124,13 +155,4 @@ func (w *World) byNamespace() string {
 		}
 	}
 	return fmt.Sprintf("no Prometheus looks at namespace %s; let spec.serviceMonitorNamespaceSelector of one select it: kubectl get prometheus -A", namespace)
-}
-
-func (w *World) userWorkloadRuns() bool {
-	return slices.ContainsFunc(w.Prometheuses, func(p Prometheus) bool { return p.userWorkload() })
-}
-
-func (w *World) userWorkloadRemedy() string {
-	return fmt.Sprintf("the monitoring of user-defined projects is off; add the line \"enableUserWorkload: true\" to its configuration: oc -n %s edit configmap %s; or let the operator do it: oc -n %s set env deployment/%s ENABLE_USER_WORKLOAD_MONITORING=true",
-		MonitoringNamespace, UserWorkloadConfig, w.Installation.Namespace, w.Installation.Deployment)
 }

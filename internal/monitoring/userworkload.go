@@ -12,12 +12,21 @@ import (
 // enableKey switches on OpenShift's monitoring of user-defined projects.
 const enableKey = "enableUserWorkload"
 
-// What stood in the administrator's configuration before the operator changed it.
+// What stood in the administrator's configuration before the operator changed it. Where the key was
+// there it is the word of its value, such as WasFalse.
 const (
 	WasAbsent   = "absent"   // the key was not there
 	WasFalse    = "false"    // the key was there and false
 	WasNoObject = "noObject" // there was no ConfigMap
+	// WasTakenBack says that nothing of the operator's change is left: somebody has taken it back.
+	WasTakenBack = "takenBack"
 )
+
+// words are those that OpenShift's monitoring, which reads YAML 1.1, takes for true and false.
+var words = map[string]bool{
+	"true": true, "True": true, "TRUE": true, "y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
+	"false": false, "False": false, "FALSE": false, "n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
+}
 
 // errUnreadable is for configurations that are better changed by people.
 var errUnreadable = errors.New("the configuration of the cluster's monitoring cannot be changed safely by the operator; it is left as it is")
@@ -33,14 +42,15 @@ func EnableUserWorkload(config string) (changed, was string, err error) {
 	}
 	want := with(before, true)
 	switch on, isBool := before[enableKey].(bool); {
-	case key == nil:
-		was = WasAbsent
 	case isBool && on:
 		return config, "", nil
+	case key == nil && before[enableKey] != nil:
+		return "", "", refusal(fmt.Errorf("%s comes from another place of it", enableKey))
+	case key == nil:
+		was = WasAbsent
 	case isBool:
-		was = WasFalse
 		if changed, ok := replaced(config, value, "true"); ok && reads(changed, want) {
-			return changed, was, nil
+			return changed, value.Value, nil
 		}
 		return "", "", refusal(fmt.Errorf("the value of %s stands in an unusual place", enableKey))
 	default:
@@ -64,11 +74,14 @@ func UndoUserWorkload(config, was string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if on, isBool := before[enableKey].(bool); !isBool || !on {
+	if on, isBool := before[enableKey].(bool); !isBool || !on || was == WasTakenBack {
 		return config, nil
 	}
-	if was == WasFalse {
-		if changed, ok := replaced(config, value, "false"); ok && reads(changed, with(before, false)) {
+	if key == nil {
+		return "", refusal(fmt.Errorf("%s comes from another place of it", enableKey))
+	}
+	if on, word := words[was]; word && !on {
+		if changed, ok := replaced(config, value, was); ok && reads(changed, with(before, false)) {
 			return changed, nil
 		}
 		return "", refusal(fmt.Errorf("the value of %s stands in an unusual place", enableKey))
@@ -111,8 +124,11 @@ func parse(config string) (content map[string]any, key, value *yaml.Node, err er
 		return content, nil, nil, nil
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == enableKey {
-			return content, root.Content[i], root.Content[i+1], nil
+		if key, value := root.Content[i], root.Content[i+1]; key.Value == enableKey {
+			if on, word := words[value.Value]; word && value.Kind == yaml.ScalarNode && value.Style == 0 {
+				content[enableKey] = on
+			}
+			return content, key, value, nil
 		}
 	}
 	return content, nil, nil, nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestCase65OneKeyIsSet: every other byte stays, comments and order too, and undoing gives the text
@@ -77,5 +79,85 @@ func TestCase65OnlyOursIsUndone(t *testing.T) {
 	}
 	if got, err := UndoUserWorkload("{enableUserWorkload: true, b: 1}\n", WasAbsent); err == nil {
 		t.Errorf("a line with more in it is removed: %q", got)
+	}
+}
+
+// TestCase65WordsOfYAML11: OpenShift's monitoring takes them for true and false, and so does the
+// operator; undoing gives the word back.
+func TestCase65WordsOfYAML11(t *testing.T) {
+	for text, want := range map[string]string{
+		"enableUserWorkload: yes\n":         "enableUserWorkload: yes\n",
+		"enableUserWorkload: On # asked\n":  "enableUserWorkload: On # asked\n",
+		"enableUserWorkload: off # later\n": "enableUserWorkload: true # later\n",
+		"{enableUserWorkload: No}\n":        "{enableUserWorkload: true}\n",
+		"enableUserWorkload: FALSE":         "enableUserWorkload: true",
+	} {
+		got, was, err := EnableUserWorkload(text)
+		if err != nil || got != want || (was == "") != (text == want) {
+			t.Errorf("%q becomes %q, %q, %v; want %q", text, got, was, err, want)
+			continue
+		}
+		if back, err := UndoUserWorkload(got, was); was != "" && (err != nil || back != text) {
+			t.Errorf("%q is undone to %q, %v", text, back, err)
+		}
+	}
+	for text, want := range map[string]Setting{
+		"": SettingBlank, "\n": SettingBlank, "# no\n": SettingAbsent, "a: 1\n": SettingAbsent, "enableUserWorkload:\n": SettingAbsent,
+		"enableUserWorkload: no\n": SettingOff, "enableUserWorkload: true\n": SettingOn, "enableUserWorkload: \"yes\"\n": SettingUnreadable,
+		"enableUserWorkload: 1\n": SettingUnreadable, "a: [\n": SettingUnreadable, "x: &x {enableUserWorkload: true}\n<<: *x\n": SettingOn,
+	} {
+		if got := SettingOf(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestWhatIsSaidOfUserWorkloadMonitoring: the account of it and that of the ServiceMonitor never
+// contradict each other, and name a command that fits the configuration as it is.
+func TestWhatIsSaidOfUserWorkloadMonitoring(t *testing.T) {
+	const edit = "oc -n openshift-monitoring edit configmap cluster-monitoring-config"
+	runs := []Prometheus{{Namespace: "openshift-user-workload-monitoring", Name: "user-workload", Namespaces: &metav1.LabelSelector{}, Monitors: &metav1.LabelSelector{}}}
+	for name, c := range map[string]struct {
+		asked        bool
+		known        UserWorkload
+		prometheuses []Prometheus
+		reason, says string
+		missing      bool
+	}{
+		"no configuration":         {false, UserWorkload{Setting: SettingNoObject}, nil, "Disabled", "oc -n openshift-monitoring create configmap cluster-monitoring-config --from-literal=config.yaml='enableUserWorkload: true'; or let the operator", true},
+		"an empty one":             {false, UserWorkload{Setting: SettingBlank}, nil, "Disabled", `oc -n openshift-monitoring patch configmap cluster-monitoring-config --type merge -p '{"data":{"config.yaml":"enableUserWorkload: true\n"}}'`, true},
+		"without the key":          {false, UserWorkload{Setting: SettingAbsent}, nil, "Disabled", `add the line "enableUserWorkload: true" to its configuration: ` + edit, true},
+		"not read":                 {false, UserWorkload{}, nil, "Disabled", edit, true},
+		"off":                      {false, UserWorkload{Setting: SettingOff}, nil, "Disabled", "replace false by true", true},
+		"off, and not gone yet":    {false, UserWorkload{Setting: SettingOff}, runs, "Disabled", "replace false by true", true},
+		"unreadable":               {false, UserWorkload{Setting: SettingUnreadable}, nil, "Disabled", "mend its configuration", true},
+		"switched on by others":    {false, UserWorkload{Setting: SettingOn}, nil, "Starting", "get pods", false},
+		"switched on when asked":   {true, UserWorkload{Setting: SettingOn}, nil, "Starting", "get pods", false},
+		"taken back":               {true, UserWorkload{Setting: SettingOff, TakenBack: true}, nil, "TakenBack", "replace false by true", true},
+		"taken back, not gone yet": {true, UserWorkload{Setting: SettingOff, TakenBack: true}, runs, "TakenBack", "replace false by true", true},
+		"all taken away":           {true, UserWorkload{Setting: SettingNoObject, TakenBack: true}, nil, "TakenBack", "create configmap", true},
+		"refused":                  {true, UserWorkload{Problem: &Condition{Part: PartUserWorkload, Reason: "Refused", Message: "why", Missing: true}}, nil, "Refused", "why", true},
+		"on":                       {true, UserWorkload{Setting: SettingOn}, runs, "Enabled", "is on", false},
+	} {
+		world := full()
+		world.EnableUserWorkload, world.UserWorkload, world.Prometheuses = c.asked, c.known, c.prometheuses
+		state := world.Report(world.Objects(), nil)
+		for _, condition := range state.Conditions {
+			selected := condition.Part == PartSelected
+			if selected && c.reason == "Enabled" {
+				if condition.Reason != "Selected" {
+					t.Errorf("%s: the ServiceMonitor is said to be %+v", name, condition)
+				}
+				continue
+			}
+			if selected || condition.Part == PartUserWorkload {
+				if condition.Reason != c.reason || condition.Missing != c.missing || !strings.Contains(condition.Message, c.says) {
+					t.Errorf("%s: the state says %+v", name, condition)
+				}
+				if c.asked && strings.Contains(condition.Message, "let the operator do it") {
+					t.Errorf("%s: the operator was asked, and the state says %s", name, condition.Message)
+				}
+			}
+		}
 	}
 }

@@ -36,6 +36,8 @@ type World struct {
 	// EnableUserWorkload is the administrator's wish that the operator switches on OpenShift's
 	// monitoring of user-defined projects.
 	EnableUserWorkload bool
+	// UserWorkload is what is known of that monitoring.
+	UserWorkload UserWorkload
 	// Labels are put on ServiceMonitor and PrometheusRule, for stacks that select by labels.
 	Labels map[string]string
 	// NamespaceLabels are those of the operator's namespace.
@@ -53,6 +55,8 @@ type World struct {
 	TrustVersion string
 	// Scrapes says whether the metrics of this replica are read.
 	Scrapes Scrapes
+	// MonitorLabels are those that the ServiceMonitor has now, whoever put them there.
+	MonitorLabels labels.Set
 	// Prometheuses are the Prometheus objects of the cluster.
 	Prometheuses []Prometheus
 	Content      Content
@@ -65,6 +69,8 @@ type Installation struct {
 	UID        string
 	// PodLabels select the operator's pods.
 	PodLabels map[string]string
+	// OLM says that the Operator Lifecycle Manager installed it.
+	OLM bool
 }
 
 // Name tells installations apart.
@@ -82,9 +88,22 @@ type Serving struct {
 	Secure bool
 	// Port and HealthPort are the ports of the pod; 0 serves none.
 	Port, HealthPort int32
-	// Pending says that there is no certificate yet.
-	Pending bool
-	Trust   Trust
+	// Source is where the certificate comes from; empty while there is none.
+	Source string
+	// Problem says which Secret with a certificate cannot be used, why and what to do; empty for none.
+	Problem string
+	// Trust verifies the certificate, unless Authority does: certificates that the operator hands to
+	// scrapers itself, next to their token.
+	Trust     Trust
+	Authority string
+}
+
+// trust is where scrapers find what verifies the certificate.
+func (s Serving) trust() Trust {
+	if s.Authority != "" {
+		return Trust{Secret: TokenSecret, Key: AuthorityKey}
+	}
+	return s.Trust
 }
 
 // Scrapes says whether anything reads metrics.
@@ -133,13 +152,13 @@ func (w *World) WantsUserWorkload() bool {
 // waits says what the ServiceMonitor waits for; empty for nothing. With a Secret or ConfigMap that
 // is missing, scrapers would refuse all of it.
 func (w *World) waits() string {
-	trust := w.Serving.Trust
+	trust := w.Serving.trust()
 	switch {
 	case !w.Serving.Secure:
 		return ""
 	case w.TokenRefreshedAt == "":
 		return "a token for scrapers"
-	case w.Serving.Pending:
+	case w.Serving.Source == "":
 		return "a certificate for metrics"
 	case trust != Trust{} && w.TrustVersion == "":
 		return "the authority of the certificate, " + trust.ConfigMap + trust.Secret

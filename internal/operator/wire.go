@@ -46,8 +46,12 @@ func served(settings *config.Config, certificates *serving.Certificates) monitor
 	if certificates != nil {
 		trust := certificates.Trust()
 		now.Secure = true
-		now.Pending = certificates.Source() == ""
+		now.Source = string(certificates.Source())
+		now.Problem = certificates.Problem()
 		now.Trust = monitoring.Trust{ConfigMap: trust.ConfigMap, Secret: trust.Secret, Key: trust.Key}
+		if now.Authority = string(certificates.Authority()); now.Authority != "" {
+			now.Trust = monitoring.Trust{}
+		}
 	}
 	return now
 }

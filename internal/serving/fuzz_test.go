@@ -47,6 +47,8 @@ func FuzzCertificate(f *testing.F) {
 	}
 	good := [2][]byte{data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]}
 	f.Add(good[0], good[1], "", int64(0))
+	f.Add(good[0], good[1], string(data[CAKey]), int64(0))
+	f.Add(good[0], good[1], "x", int64(0))
 	f.Add(good[0], good[0], "x", int64(1<<40))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte("x"), "", int64(-1))
 	f.Add([]byte{}, []byte{}, "", int64(0))
@@ -58,6 +60,8 @@ func FuzzCertificate(f *testing.F) {
 			t.Errorf("found %v, wrong %v", found, wrong)
 		case found != nil && found.leaf.VerifyHostname(name) != nil:
 			t.Error("a certificate for another name is served")
+		case found != nil && ca != "" && judgeCA([]byte(ca), &found.certificate, at.Add(time.Duration(seconds))) != nil:
+			t.Error("a certificate is served that its authority does not verify")
 		case wrong != nil && (wrong.says == "" || wrong.reason == ""):
 			t.Error("nothing is said about what is wrong")
 		case wrong != nil && len(key) > 16 && strings.Contains(wrong.says, string(key)):

@@ -16,8 +16,10 @@
 package serving
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,7 +83,7 @@ type Certificates struct {
 	mu         sync.RWMutex
 	given, own *pair
 	settings   tlsSettings
-	told       map[string]string
+	told       map[string]complaint
 	// seen is the given Secret as it was last, good or bad; again judges it anew when the clock makes a
 	// difference.
 	seen  *corev1.Secret
@@ -99,7 +101,7 @@ func New(options Options) *Certificates {
 		options: options,
 		names:   []string{host, host + ".cluster.local"},
 		changed: make(chan event.GenericEvent, 1),
-		told:    map[string]string{},
+		told:    map[string]complaint{},
 	}
 }
 
@@ -131,10 +133,26 @@ func (c *Certificates) Trust() Trust {
 		return Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}
 	case source == Own:
 		return Trust{Secret: OwnSecret, Key: CAKey}
-	case source == Given && p.hasCA:
+	case source == Given && len(p.ca) > 0:
 		return Trust{Secret: c.options.GivenSecret, Key: CAKey}
 	}
 	return Trust{}
+}
+
+// Authority is what verifies a given certificate, as far as the maker of its Secret said, and beside it
+// what verifies the operator's own, which a replica may serve with that has not seen the other. It
+// goes with the certificate in use, whatever the Secret holds by now.
+func (c *Certificates) Authority() []byte {
+	source, p := c.inUse()
+	if source != Given || len(p.ca) == 0 {
+		return nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.own == nil {
+		return p.ca
+	}
+	return slices.Concat(bytes.TrimSpace(p.ca), []byte("\n"), c.own.ca)
 }
 
 // Changed tells that Source or Trust may have changed. It is for one receiver; changes that it has

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,21 +83,41 @@ func (c *Certificates) reconsider(secret *corev1.Secret) {
 	}
 }
 
+// complaint is what was told of a Secret; empty for nothing.
+type complaint struct{ says, remedy string }
+
+// Problem says which Secret cannot be used, why and what to do; empty where nothing is wrong.
+func (c *Certificates) Problem() string {
+	if c == nil {
+		return ""
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, name := range []string{c.options.GivenSecret, OwnSecret} {
+		if told := c.told[name]; told.says != "" {
+			return fmt.Sprintf("Secret %s/%s cannot be used for metrics, as %s; %s", c.options.Namespace, name, told.says, told.remedy)
+		}
+	}
+	return ""
+}
+
 // tell logs what is wrong with a Secret, and puts an Event on it: once, until something else is.
 func (c *Certificates) tell(name string, secret *corev1.Secret, wrong *problem) {
-	says := ""
+	says, remedy := "", "put a certificate for "+c.ServerName()+" and its key there as tls.crt and tls.key, or delete the Secret"
 	if wrong != nil {
 		says = wrong.says
+		if wrong.remedy != "" {
+			remedy = wrong.remedy
+		}
 	}
 	c.mu.Lock()
-	told := c.told[name]
-	c.told[name] = says
+	told := c.told[name].says
+	c.told[name] = complaint{says, remedy}
 	recorder := c.events
 	c.mu.Unlock()
 	if says == "" || says == told {
 		return
 	}
-	remedy := "put a certificate for " + c.ServerName() + " and its key there as tls.crt and tls.key, or delete the Secret"
 	log.Info("The metrics endpoint cannot use a Secret and goes on with the certificate it has", "secret", name, "problem", says, "remedy", remedy)
 	if recorder != nil {
 		recorder.Eventf(secret, nil, corev1.EventTypeWarning, wrong.reason, "Serve",

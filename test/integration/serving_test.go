@@ -79,12 +79,17 @@ func TestCase60Certificate(t *testing.T) {
 	s.put(given, second.data)
 	s.eventually("a Secret that is renewed is used", func() error { return s.serves(second.certificate) })
 
+	noCA, otherCA := maps.Clone(second.data), maps.Clone(second.data)
+	noCA[serving.CAKey] = []byte("none")
+	otherCA[serving.CAKey] = first.data[serving.CAKey]
 	noPair := maps.Clone(second.data)
 	noPair[corev1.TLSPrivateKeyKey] = first.data[corev1.TLSPrivateKeyKey]
 	for _, bad := range []struct {
 		words string
 		data  map[string][]byte
 	}{
+		{"ca.crt has no certificates that can be read", noCA},
+		{"ca.crt does not verify its tls.crt", otherCA},
 		{"no pair of certificate and key", noPair},
 		{"is not for " + name, makeCertificate(t, "elsewhere.svc", time.Hour).data},
 		{"expired at", makeCertificate(t, name, -time.Minute).data},

@@ -64,6 +64,7 @@ func TestCase59TheLabelChoosesTheStack(t *testing.T) {
 	rig.prometheus("openshift-user-workload-monitoring", "user-workload", notFalse, notFalse)
 	rig.says(monitoring.PartUserWorkload, "Enabled")
 	rig.says(monitoring.PartSelected, "Selected")
+	rig.says(monitoring.PartLoaded, "Loaded")
 	rig.label("openshift.io/user-monitoring", "false")
 	if told := rig.says(monitoring.PartSelected, "NamespaceOptedOut"); !strings.Contains(told, "oc label namespace "+rig.name+" openshift.io/user-monitoring-") {
 		t.Errorf("the state does not tell how to take the label off: %s", told)
@@ -239,7 +240,7 @@ func TestServingDecidesTheForm(t *testing.T) {
 func (w *wiringRig) secure() {
 	w.t.Helper()
 	w.trust()
-	w.serving = monitoring.Serving{Secure: true, Port: 8443, HealthPort: 8081, Trust: monitoring.Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}}
+	w.serving = monitoring.Serving{Secure: true, Source: "ServiceCA", Port: 8443, HealthPort: 8081, Trust: monitoring.Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}}
 }
 
 // prometheus makes a Prometheus object, which nothing runs.
@@ -247,6 +248,7 @@ func (w *wiringRig) prometheus(namespace, name string, namespaces, monitors map[
 	w.t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"serviceMonitorNamespaceSelector": namespaces, "serviceMonitorSelector": monitors,
+		"ruleNamespaceSelector": namespaces, "ruleSelector": monitors,
 	}}}
 	object.SetAPIVersion(monitoring.Prometheuses.APIVersion())
 	object.SetKind(monitoring.Prometheuses.Kind)

@@ -76,7 +76,7 @@ func TestCase58WhatIsWiredIsKept(t *testing.T) {
 	rig.namespace(monitoring.ConsoleNamespace)
 	rig.brings(monitoring.OptionalKinds...)
 	rig.label("openshift.io/cluster-monitoring", "true")
-	rig.serving.Secure = true
+	rig.serving.Secure, rig.serving.Source = true, "ServiceCA"
 	rig.serving.Port = 8443
 	rig.serving.Trust = monitoring.Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}
 	rig.trust()

@@ -22,8 +22,8 @@ var endings = map[v1alpha1.Phase]int{v1alpha1.PhaseCompleted: 4, v1alpha1.PhaseF
 
 // prompts are scripts of the reference runner, by the phase that they lead to.
 var prompts = map[v1alpha1.Phase]string{
-	v1alpha1.PhaseCompleted: "sleep 4s\nexit 0",
-	v1alpha1.PhaseFailed:    "sleep 4s\nexit 1",
+	v1alpha1.PhaseCompleted: "sleep 6s\nexit 0",
+	v1alpha1.PhaseFailed:    "sleep 6s\nexit 1",
 	v1alpha1.PhaseStopped:   "hang", // until it is told to stop
 }
 
@@ -76,15 +76,22 @@ func reaches(t *testing.T, namespace, name string, phase v1alpha1.Phase) {
 // eventually waits until something is so; what it sees instead is part of the failure.
 func eventually(t *testing.T, what string, is func(context.Context) (yes bool, sees string, err error)) {
 	t.Helper()
+	if err := within(t.Context(), what, is); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func within(ctx context.Context, what string, is func(context.Context) (yes bool, sees string, err error)) error {
 	seen := ""
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, soon, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, soon, true, func(ctx context.Context) (bool, error) {
 		yes, sees, err := is(ctx)
 		seen = sees
 		return yes, err
 	})
 	if err != nil {
-		t.Fatalf("after %s it is not so that %s (%v); last seen: %s", soon, what, err, seen)
+		return fmt.Errorf("after %s it is not so that %s (%w); last seen: %s", soon, what, err, seen)
 	}
+	return nil
 }
 
 // restart ends all pods of the operator, as a node does that goes down, and waits for others.

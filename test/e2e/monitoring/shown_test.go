@@ -6,65 +6,52 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambient-code/agentic-operator/internal/metrics"
 	"github.com/ambient-code/agentic-operator/internal/observability"
 	"github.com/ambient-code/agentic-operator/test/rig/monitoring"
 )
 
-// fact is what an expression must say of the sessions that were run: of the series with a label,
-// that it is this, give or take so much.
-type fact struct {
-	of            string // a label as name=value; empty for the only series
-	is, tolerance float64
-}
-
-// facts of the documented queries, by a part of the expression that only they have. The others need
-// only answer.
-func facts(project string) map[string][]fact {
-	here := "session_namespace=" + project
-	return map[string][]fact{
-		"round(sum by (session_namespace) (increase(ambient_sessions_total": {{here, 12, 0}},
-		// Each run was a few seconds of its own and some of a busy machine.
-		"histogram_quantile(0.95, sum by (le, session_namespace) (rate(ambient_session_startup": {{here, 60, 59.9}},
-		"sum by (session_namespace) (rate(ambient_session_startup_duration_seconds_sum":         {{here, 60, 59.9}},
-		`sum by (session_namespace) (increase(ambient_sessions_completed_total{final_phase="Failed"}[1h])) /`: {
-			{here, 2.0 / 12, 0.02},
-		},
-		"sum by (phase) (max by (session_namespace, phase) (ambient_sessions))": {
-			{"phase=Completed", 8, 0}, {"phase=Failed", 2, 0}, {"phase=Stopped", 2, 0}, {"phase=Running", 0, 0},
-		},
-		`ambient_reconcile_duration_seconds_count{success="true"}`: {{"", 1, 0.1}},
-	}
-}
-
-// documented wants the documented queries to answer, and to say what happened. (Cases 61 and 63.)
+// documented wants the documented queries to say what happened, in the order of their documentation.
+// (Cases 61 and 63.)
 func documented(t *testing.T, p *monitoring.Prometheus, project string) {
-	wanted := facts(project)
-	for _, query := range observability.Queries {
-		answers(t, p, query.Expr, query.Question)
-		for part, known := range wanted {
-			if !strings.Contains(query.Expr, part) {
-				continue
-			}
-			delete(wanted, part)
-			// The last thing that happened is not told before the next scrape.
-			eventually(t, query.Question+" is answered right", func(ctx context.Context) (bool, string, error) {
-				result, err := ask(ctx, p, query.Expr)
-				wrong := disagreements(result, known)
-				return wrong == "", wrong, err
-			})
-		}
+	is := happened(t, project)
+	here := func(least, most float64) sees {
+		return exactly("session_namespace", map[string]span{project: {least, most}})
 	}
-	for part := range wanted {
-		t.Errorf("no documented query has %q", part)
+	wanted := map[string]sees{
+		"Within what time do 95 of 100 sessions start": here(quantile(0.95, is.starts, metrics.StartupDuration)),
+		"How long does a start take on average":        here(mean(is.starts)),
+		"How many sessions were created":               here(12, 12),
+		"How many phase changes happen per minute":     is.changes,
+		"How many errors per minute":                   each(5, 0, 1),
+		"Which share of the passes over sessions":      between(0.9, 1),
+		"Which share of the runs fails":                here(2.0/12-0.01, 2.0/12+0.01),
+		"How many sessions are there now":              exactly("phase", existing()),
+	}
+	for _, query := range observability.Queries {
+		question := ""
+		for begins := range wanted {
+			if strings.HasPrefix(query.Question, begins) {
+				question = begins
+			}
+		}
+		if question == "" {
+			t.Errorf("nothing is known of the answer to: %s", query.Question)
+			continue
+		}
+		shows(t, p, query.Question, query.Expr, wanted[question])
+		delete(wanted, question)
+	}
+	for question := range wanted {
+		t.Errorf("no documented query asks: %s", question)
 	}
 	// On a busy machine a session may end before it was seen to run, so it is counted by where phases
 	// lead to and where they come from.
@@ -76,57 +63,52 @@ func documented(t *testing.T, p *monitoring.Prometheus, project string) {
 	}
 }
 
-// answers evaluates an expression, which must have a result.
-func answers(t *testing.T, p *monitoring.Prometheus, expression, what string) model.Vector {
+// shows waits until an expression says what happened: the last of that is not told before the next
+// scrape.
+func shows(t *testing.T, p *monitoring.Prometheus, what, expression string, wanted sees) {
 	t.Helper()
-	result, err := ask(t.Context(), p, expression)
+	wrong := ""
+	err := within(t.Context(), fmt.Sprintf("%q is answered right by %s", what, expression), func(ctx context.Context) (bool, string, error) {
+		result, err := ask(ctx, p, expression)
+		if err != nil {
+			return false, wrong, err
+		}
+		wrong = wanted(result)
+		return wrong == "", wrong, nil
+	})
 	if err != nil {
-		t.Errorf("%s: %v", what, err)
+		t.Error(err)
 	}
-	if len(result) == 0 {
-		t.Errorf("%s: %s has no result", what, expression)
-	}
-	return result
 }
 
-// disagreements says which facts a result does not bear out.
-func disagreements(result model.Vector, known []fact) string {
-	var wrong []string
-	for _, f := range known {
-		found := slices.IndexFunc(result, func(sample *model.Sample) bool {
-			name, value, _ := strings.Cut(f.of, "=")
-			return f.of == "" || string(sample.Metric[model.LabelName(name)]) == value
-		})
-		if found < 0 {
-			wrong = append(wrong, fmt.Sprintf("there is no %q in %v", f.of, result))
-			continue
-		}
-		if is := float64(result[found].Value); math.IsNaN(is) || math.Abs(is-f.is) > f.tolerance {
-			wrong = append(wrong, fmt.Sprintf("%q is %v, want %v±%v", f.of, is, f.is, f.tolerance))
-		}
-	}
-	return strings.Join(wrong, "; ")
-}
-
-// silent are panels that rightly show nothing when all is well: a filter leaves nothing over, or
-// there was no such event.
-var silent = []string{`code!~"2..|101"`}
-
-// dashboards wants every panel to show something, the recording rules to have results, no alert to
-// fire, and the dashboard where the Console looks for it.
+// dashboards wants every panel and every recording rule to show what happened, no alert to fire, and
+// the dashboard where the Console looks for it.
 func dashboards(t *testing.T, p *monitoring.Prometheus, project string) {
-	for _, expression := range observability.Targets() {
-		expression = strings.NewReplacer("$session_namespace", project, "$__rate_interval", "5m", "$__range", "1h").Replace(expression)
-		if slices.ContainsFunc(silent, func(part string) bool { return strings.Contains(expression, part) }) {
-			if _, err := ask(t.Context(), p, expression); err != nil {
-				t.Error(err)
+	is := happened(t, project)
+	wanted := is.panels()
+	chosen := strings.NewReplacer("$session_namespace", project, "$__rate_interval", "5m", "$__range", "1h")
+	targets := observability.Targets()
+	for _, row := range observability.Board {
+		for _, panel := range row.Panels {
+			if len(wanted[panel.Title]) != len(panel.Targets) {
+				t.Fatalf("of panel %q %d targets are known, it has %d", panel.Title, len(wanted[panel.Title]), len(panel.Targets))
 			}
-			continue
+			for i := range panel.Targets {
+				shows(t, p, panel.Title, chosen.Replace(targets[0]), wanted[panel.Title][i])
+				targets = targets[1:]
+			}
+			delete(wanted, panel.Title)
 		}
-		answers(t, p, expression, "a panel")
 	}
-	for _, recording := range observability.Recordings {
-		answers(t, p, recording.Record, "a recording rule")
+	for title := range wanted {
+		t.Errorf("there is no panel %q", title)
+	}
+	windows := []time.Duration{5 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour}
+	if len(windows) != len(observability.Recordings) {
+		t.Fatalf("of %d recording rules %d are known", len(observability.Recordings), len(windows))
+	}
+	for i, recording := range observability.Recordings {
+		shows(t, p, "a recording rule", recording.Record, is.slow(windows[i]))
 	}
 	alerts, err := p.Alerts(t.Context())
 	if err != nil {

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +49,7 @@ func TestWatched(t *testing.T) {
 		{"Case61Documented", func(t *testing.T) { documented(t, p, project) }},
 		{"Case61Dashboards", func(t *testing.T) { dashboards(t, p, project) }},
 		{"Runbook", func(t *testing.T) { runbook(t, project) }},
-		{"Drawn", func(t *testing.T) { drawn(t, p) }},
+		{"Drawn", func(t *testing.T) { drawn(t, p, project) }},
 		{"PlatformTakesOver", func(t *testing.T) { takesOver(t, p) }},
 	} {
 		if !t.Run(step.name, step.do) {
@@ -254,15 +256,16 @@ func takesOver(t *testing.T, before *monitoring.Prometheus) {
 }
 
 // drawn makes the pictures of the documentation, where they are asked for.
-func drawn(t *testing.T, p *monitoring.Prometheus) {
+func drawn(t *testing.T, p *monitoring.Prometheus, project string) {
 	folder := os.Getenv(monitoring.PicturesVariable)
 	if folder == "" {
 		t.Skip("pictures are made by: go run ./hack/screenshot")
 	}
-	address := p.Graph(2,
+	first := slices.MinFunc(happened(t, project).created, time.Time.Compare)
+	address := p.Graph(2+int(time.Since(first).Minutes()),
 		`sum by (session_namespace) (increase(ambient_session_startup_duration_seconds_count[1h]))`,
 		`histogram_quantile(0.95, sum by (le, session_namespace) (rate(ambient_session_startup_duration_seconds_bucket[1h])))`)
-	if err := monitoring.Picture(t.Context(), address, filepath.Join(folder, "prometheus-session-startup.png"), 1280, 1750); err != nil {
+	if err := monitoring.Picture(t.Context(), address, filepath.Join(folder, "prometheus-session-startup.png"), 1280, 1795); err != nil {
 		t.Error(err)
 	}
 }
