@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+)
+
+// fault is something that is broken for a while, and mended.
+type fault struct {
+	name string
+	do   func(context.Context, *round, *rand.Rand) error
+}
+
+var faults = []fault{
+	{"operator killed", killOne},
+	{"leader paused for longer than its lease", pauseLeader},
+	{"API server killed", restart("kube-apiserver")},
+	{"etcd killed", restart("etcd")},
+	{"etcd compacted while watches were cut", compact},
+	{"watches cut", cutWatches},
+	{"watches slow and stale", slowWatches},
+	{"a third of calls failed for seconds", failMore},
+	{"runner tokens deleted", deleteTokens},
+	{"API keys of a project deleted and put back", deleteKeys},
+	{"namespace with running sessions deleted", deleteNamespace},
+	{"clock of a replica five minutes off", skewClock},
+	{"node silent", silenceNode},
+}
+
+// breakThings injects faults one after another, each kind once before any comes again, until the
+// round's time is over.
+func (r *round) breakThings(ctx context.Context) error {
+	dice := r.dice(4)
+	for ctx.Err() == nil {
+		for _, i := range dice.Perm(len(faults)) {
+			if ctx.Err() != nil {
+				return nil
+			}
+			f := faults[i]
+			if f.name == "clock of a replica five minutes off" && !r.skew {
+				continue
+			}
+			fmt.Printf("  %5.1f s: %s\n", time.Since(r.began).Seconds(), f.name)
+			if err := f.do(r.whole, r, dice); err != nil {
+				return fmt.Errorf("fault %q: %w", f.name, err)
+			}
+			r.count(f.name)
+			pause(ctx, time.Duration(500+dice.IntN(2500))*time.Millisecond)
+		}
+	}
+	return nil
+}
+
+func (r *round) one(dice *rand.Rand) *replica { return r.replicas[dice.IntN(len(r.replicas))] }
+
+func killOne(_ context.Context, r *round, dice *rand.Rand) error {
+	r.one(dice).kill()
+	return nil
+}
+
+// longerThanLease is longer than a leader holds its lock without renewing it.
+const longerThanLease = 20 * time.Second
+
+func pauseLeader(ctx context.Context, r *round, _ *rand.Rand) error {
+	leader, err := r.leader(ctx)
+	if err != nil {
+		return err
+	}
+	leader.signal(syscall.SIGSTOP)
+	pause(ctx, longerThanLease)
+	leader.signal(syscall.SIGCONT)
+	return nil
+}
+
+func restart(component string) func(context.Context, *round, *rand.Rand) error {
+	return func(ctx context.Context, r *round, _ *rand.Rand) error {
+		return r.cluster.Restart(ctx, component)
+	}
+}
+
+func cutWatches(ctx context.Context, r *round, dice *rand.Rand) error {
+	for _, replica := range r.replicas {
+		replica.proxy.cutWatches(true)
+	}
+	pause(ctx, time.Duration(500+dice.IntN(4000))*time.Millisecond)
+	for _, replica := range r.replicas {
+		replica.proxy.cutWatches(false)
+	}
+	return nil
+}
+
+func compact(ctx context.Context, r *round, _ *rand.Rand) error {
+	for _, replica := range r.replicas {
+		replica.proxy.cutWatches(true)
+	}
+	pause(ctx, 2*time.Second)
+	err := insist(ctx, func() error { return r.cluster.Compact(ctx) })
+	for _, replica := range r.replicas {
+		replica.proxy.cutWatches(false)
+	}
+	return err
+}
+
+func slowWatches(ctx context.Context, r *round, dice *rand.Rand) error {
+	victim := r.one(dice)
+	victim.proxy.set(r.failing, time.Duration(300+dice.IntN(1500))*time.Millisecond)
+	pause(ctx, 8*time.Second)
+	victim.proxy.set(r.failing, 0)
+	return nil
+}
+
+func failMore(ctx context.Context, r *round, _ *rand.Rand) error {
+	for _, replica := range r.replicas {
+		replica.proxy.set(1.0/3, 0)
+	}
+	pause(ctx, 5*time.Second)
+	for _, replica := range r.replicas {
+		replica.proxy.set(r.failing, 0)
+	}
+	return nil
+}
+
+// skewClock starts a replica again with a clock that is off, ahead or behind.
+func skewClock(_ context.Context, r *round, dice *rand.Rand) error {
+	victim, skew := r.one(dice), 5*time.Minute
+	if dice.IntN(2) == 0 {
+		skew = -skew
+	}
+	victim.mu.Lock()
+	victim.skew = skew
+	victim.mu.Unlock()
+	victim.signal(syscall.SIGTERM)
+	return nil
+}
+
+// mend undoes whatever is broken still.
+func (r *round) mend() {
+	for _, replica := range r.replicas {
+		replica.proxy.set(0, 0)
+		replica.proxy.cutWatches(false)
+		replica.signal(syscall.SIGCONT)
+	}
+}
