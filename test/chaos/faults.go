@@ -14,40 +14,44 @@ type fault struct {
 	do   func(context.Context, *round, *rand.Rand) error
 }
 
-var faults = []fault{
-	{"operator killed", killOne},
-	{"leader paused for longer than its lease", pauseLeader},
-	{"API server killed", restart("kube-apiserver")},
-	{"etcd killed", restart("etcd")},
-	{"etcd compacted while watches were cut", compact},
-	{"watches cut", cutWatches},
-	{"watches slow and stale", slowWatches},
-	{"a third of calls failed for seconds", failMore},
-	{"runner tokens deleted", deleteTokens},
-	{"API keys of a project deleted and put back", deleteKeys},
-	{"namespace with running sessions deleted", deleteNamespace},
-	{"clock of a replica five minutes off", skewClock},
-	{"node silent", silenceNode},
-}
+// Two decks of faults are played at the same time: one of what befalls the operator's processes, one of
+// what befalls everything else.
+var (
+	ofProcesses = []fault{
+		{"operator killed", killOne},
+		{"leader killed", killLeader},
+		{"leader paused for longer than its lease", pauseLeader},
+		{skewFault, skewClock},
+	}
+	ofSurroundings = []fault{
+		{"API server killed", restart("kube-apiserver")},
+		{"etcd killed", restart("etcd")},
+		{"etcd compacted while watches were cut", compact},
+		{"watches cut", cutWatches},
+		{"watches slow and stale", slowWatches},
+		{"a third of calls failed for seconds", failMore},
+		{"runner tokens deleted", deleteTokens},
+		{"API keys of a project deleted and put back", deleteKeys},
+		{"namespace with running sessions deleted", deleteNamespace},
+		{"node silent", silenceNode},
+	}
+)
 
-// breakThings injects faults one after another, each kind once before any comes again, until the
-// round's time is over.
-func (r *round) breakThings(ctx context.Context) error {
-	dice := r.dice(4)
+const skewFault = "clock of a replica five minutes off"
+
+// breakThings injects the faults of a deck one after another, each once before any comes again, until
+// the round's time is over.
+func (r *round) breakThings(ctx context.Context, actor uint64, deck []fault) error {
+	dice := r.dice(actor)
 	for ctx.Err() == nil {
-		for _, i := range dice.Perm(len(faults)) {
-			if ctx.Err() != nil {
-				return nil
+		for _, i := range dice.Perm(len(deck)) {
+			if f := deck[i]; ctx.Err() == nil && (f.name != skewFault || r.skew) {
+				fmt.Printf("  %5.1f s: %s\n", time.Since(r.began).Seconds(), f.name)
+				if err := f.do(r.whole, r, dice); err != nil { //nolint:contextcheck // what is begun is finished when the time is over
+					return fmt.Errorf("fault %q: %w", f.name, err)
+				}
+				r.count(f.name)
 			}
-			f := faults[i]
-			if f.name == "clock of a replica five minutes off" && !r.skew {
-				continue
-			}
-			fmt.Printf("  %5.1f s: %s\n", time.Since(r.began).Seconds(), f.name)
-			if err := f.do(r.whole, r, dice); err != nil {
-				return fmt.Errorf("fault %q: %w", f.name, err)
-			}
-			r.count(f.name)
 			pause(ctx, time.Duration(500+dice.IntN(2500))*time.Millisecond)
 		}
 	}
@@ -58,6 +62,15 @@ func (r *round) one(dice *rand.Rand) *replica { return r.replicas[dice.IntN(len(
 
 func killOne(_ context.Context, r *round, dice *rand.Rand) error {
 	r.one(dice).kill()
+	return nil
+}
+
+func killLeader(ctx context.Context, r *round, _ *rand.Rand) error {
+	leader, err := r.leader(ctx)
+	if err != nil {
+		return err
+	}
+	leader.kill()
 	return nil
 }
 

@@ -37,35 +37,25 @@ func (c *chaos) handovers(ctx context.Context) error {
 }
 
 func (c *chaos) handover(ctx context.Context, signal os.Signal) (time.Duration, error) {
-	leader, err := c.leader(ctx)
+	leader, err := c.alone(ctx)
 	if err != nil {
 		return 0, err
 	}
 	other := c.other(leader)
-	if err := c.both(ctx, other); err != nil {
-		return 0, err
-	}
+	// Until the other has its caches filled and looks at the lock as often as it does.
+	pause(ctx, 10*time.Second)
+	// Started again at once, it could take over itself.
+	leader.hold(true)
+	defer leader.hold(false)
 	began := time.Now()
 	leader.signal(signal)
 	for !other.leads(ctx) {
-		// The one that ended is started again at once; it must not be the one that takes over.
 		if ctx.Err() != nil || time.Since(began) > time.Minute {
 			return 0, errors.Join(errors.New("nobody took over within a minute"), ctx.Err())
 		}
 		pause(ctx, 10*time.Millisecond)
 	}
 	return time.Since(began), nil
-}
-
-// both waits until the replica that does not lead has its caches filled and has been a candidate for
-// longer than it waits between two looks at the lock.
-func (c *chaos) both(ctx context.Context, other *replica) error {
-	err := insist(ctx, func() error {
-		_, err := other.scrape(ctx)
-		return err
-	})
-	pause(ctx, 10*time.Second)
-	return err
 }
 
 func median(times []time.Duration) time.Duration {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/test/record"
@@ -82,11 +83,26 @@ func (r *round) judge() {
 			continue
 		}
 		r.holds("at most one live pod", 1)
+		r.judgeRemovals(key, pods)
 	}
 	for _, w := range r.wishes {
 		r.judgeRuns(w)
 		r.judgeStart(w)
 	}
+}
+
+// judgeRemovals checks that no runner was forgotten by the API that may still have been at work, beside
+// which another could begin: a pod goes when its node says so, or long after its grace period.
+func (r *round) judgeRemovals(key types.NamespacedName, pods []record.Moment[*corev1.Pod]) {
+	for _, pod := range pods {
+		ends := pod.Object.DeletionTimestamp
+		if pod.Gone && ends != nil && pod.Object.Status.Phase == corev1.PodRunning && pod.At.Before(ends.Time) {
+			r.violation("seed %d: pod %s of session %s was removed by force %s before its grace period ended\n%s",
+				r.seed, pod.Object.Name, key, ends.Sub(pod.At), r.evidence(&wish{key: key}))
+			return
+		}
+	}
+	r.holds("no runner removed by force within its grace period", 1)
 }
 
 // judgeSteps checks every change of every session, the hostile tenant's as well. Where the recorder

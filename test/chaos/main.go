@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.end(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, c.end(context.WithoutCancel(ctx), err != nil)) }()
 	for i := range o.rounds {
 		seed := o.seed + uint64(i)
 		fmt.Printf("\n==> seed %d\n", seed)

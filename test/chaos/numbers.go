@@ -52,7 +52,7 @@ func (r *round) numbersWrong(ctx context.Context, calm string, wishes []*wish) e
 			return fmt.Errorf("session %s: %w", w.key, err)
 		}
 	}
-	leader, err := r.leader(ctx)
+	leader, err := r.alone(ctx)
 	if err != nil {
 		return err
 	}

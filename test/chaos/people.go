@@ -166,7 +166,7 @@ func (r *round) remove(w *wish) {
 	}
 }
 
-// flood is a hostile tenant who brings broken sessions as fast as they are taken.
+// hostility is a hostile tenant who brings broken sessions as fast as they are taken.
 func (r *round) hostility(ctx context.Context) error {
 	dice := r.dice(3)
 	for i := 0; i < r.flood && ctx.Err() == nil; i++ {

@@ -75,7 +75,7 @@ func startProxy(config *rest.Config, seed uint64) (*proxy, error) {
 		ErrorLog:       quiet,
 		ModifyResponse: p.holdWatch,
 		// The operator finds the connection lost, as without a proxy.
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { lose() },
 	}
 	p.server = &http.Server{
 		Handler: p, ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
@@ -119,7 +119,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		cut := p.cut
 		p.mu.Unlock()
 		if cut {
-			panic(http.ErrAbortHandler)
+			lose()
 		}
 		p.forward.ServeHTTP(w, request)
 		return
@@ -143,10 +143,15 @@ func (p *proxy) choose() failure {
 	return chosen.fail
 }
 
+// lose has the operator find the connection lost: it is how a handler tells its server so.
+func lose() {
+	panic(http.ErrAbortHandler) //nolint:forbidigo // net/http has no other way
+}
+
 // failure answers a call in the API server's place, or not at all.
 type failure func(*proxy, http.ResponseWriter, *http.Request)
 
-// patience is how long a call hangs that is never answered.
+// hangs is how long a call hangs that is never answered.
 const hangs = 5 * time.Second
 
 var failures = []struct {
@@ -161,11 +166,11 @@ var failures = []struct {
 		case <-request.Context().Done():
 		case <-time.After(hangs):
 		}
-		panic(http.ErrAbortHandler)
+		lose()
 	}},
 	{"call whose answer was lost", func(p *proxy, _ http.ResponseWriter, request *http.Request) {
 		p.forward.ServeHTTP(&nowhere{http.Header{}}, request)
-		panic(http.ErrAbortHandler)
+		lose()
 	}},
 }
 
@@ -178,7 +183,7 @@ func refuse(code int, reason string) failure {
 		w.WriteHeader(code)
 		const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"refused on purpose","reason":%q,"code":%d}`
 		if _, err := fmt.Fprintf(w, status, reason, code); err != nil && !strings.Contains(err.Error(), "closed") {
-			panic(http.ErrAbortHandler)
+			lose()
 		}
 	}
 }

@@ -33,6 +33,7 @@ type replica struct {
 	skew    time.Duration
 	starts  int
 	logs    []string
+	held    bool          // not to be started again yet
 	ended   chan struct{} // closed when it is started no more
 }
 
@@ -40,6 +41,10 @@ type replica struct {
 func (r *replica) keep(ctx context.Context) {
 	defer close(r.ended)
 	for ctx.Err() == nil {
+		if r.isHeld() {
+			pause(ctx, 100*time.Millisecond)
+			continue
+		}
 		process, err := r.start(ctx)
 		if err != nil {
 			pause(ctx, 500*time.Millisecond) // the API server is away, and gives no token
@@ -64,6 +69,19 @@ func (r *replica) keep(ctx context.Context) {
 			fmt.Println(err)
 		}
 	}
+}
+
+// hold keeps the replica from being started again once it has ended, or lets it.
+func (r *replica) hold(held bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = held
+}
+
+func (r *replica) isHeld() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
 }
 
 func (r *replica) start(ctx context.Context) (*rig.Process, error) {
@@ -150,10 +168,12 @@ func total(families map[string]*dto.MetricFamily, name string, labels map[string
 	return sum
 }
 
+const leaderMetric = "ambient_operator_leader"
+
 // leads says that it works.
 func (r *replica) leads(ctx context.Context) bool {
 	families, err := r.scrape(ctx)
-	return err == nil && total(families, "ambient_operator_leader", nil) == 1
+	return err == nil && total(families, leaderMetric, nil) == 1
 }
 
 // collect has the process collect its garbage, so that what it holds is what it needs.

@@ -55,7 +55,7 @@ func (c *chaos) round(ctx context.Context, seed uint64) error {
 	}
 	c.sessions += len(r.wishes)
 	fmt.Printf("  %5.1f s: nothing is broken any more\n", time.Since(r.began).Seconds())
-	if _, err := c.leader(ctx); err != nil {
+	if _, err := c.alone(ctx); err != nil {
 		return err
 	}
 	r.settle(ctx)
@@ -81,7 +81,8 @@ func (r *round) disturb(ctx context.Context) error {
 	group.Go(func() error { return r.waves(ctx) })
 	group.Go(func() error { return r.users(limited) })
 	group.Go(func() error { return r.hostility(limited) })
-	group.Go(func() error { return r.breakThings(limited) })
+	group.Go(func() error { return r.breakThings(limited, 4, ofProcesses) })
+	group.Go(func() error { return r.breakThings(limited, 5, ofSurroundings) })
 	return group.Wait()
 }
 

@@ -51,7 +51,7 @@ func begin(ctx context.Context, o options) (*chaos, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &chaos{options: o, cluster: cluster, dir: dir, stop: stop, injected: map[string]int{}, passed: map[string]int{}}
 	if err := c.prepare(ctx, background); err != nil {
-		return nil, errors.Join(err, c.end(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, c.end(context.WithoutCancel(ctx), true))
 	}
 	return c, nil
 }
@@ -95,7 +95,7 @@ func (c *chaos) prepare(ctx, background context.Context) error {
 }
 
 // end removes everything, but not the logs where something is wrong.
-func (c *chaos) end(ctx context.Context) error {
+func (c *chaos) end(ctx context.Context, keep bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	c.stop()
@@ -107,7 +107,7 @@ func (c *chaos) end(ctx context.Context) error {
 		}
 	}
 	failures = append(failures, c.cluster.Down(ctx))
-	if len(c.violations) > 0 {
+	if keep {
 		fmt.Println("the logs of the operator are in", c.dir)
 	} else {
 		failures = append(failures, os.RemoveAll(c.dir))
@@ -132,6 +132,36 @@ func (c *chaos) leader(ctx context.Context) (*replica, error) {
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
+}
+
+// alone waits until both replicas answer and only one of them works, and returns that. One that stood
+// still believes for seconds that it leads.
+func (c *chaos) alone(ctx context.Context) (*replica, error) {
+	var leader *replica
+	err := insist(ctx, func() error {
+		leader = nil
+		for _, r := range c.replicas {
+			families, err := r.scrape(ctx)
+			if err != nil {
+				return err
+			}
+			leads := total(families, leaderMetric, nil) == 1
+			if leads && leader != nil {
+				return errors.New("both replicas work")
+			}
+			if leads {
+				leader = r
+			}
+		}
+		if leader == nil {
+			return errors.New("no replica works")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for one replica that works and one that is ready to: %w; see the logs in %s", err, c.dir)
+	}
+	return leader, nil
 }
 
 // other is the replica that the given one is not.
