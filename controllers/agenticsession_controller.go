@@ -48,6 +48,7 @@ type AgenticSessionReconciler struct {
 	Indexed bool
 
 	verified verified
+	leaving  leaving
 	dropped  sync.Once
 }
 
