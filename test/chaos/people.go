@@ -48,6 +48,8 @@ func script(dice *rand.Rand) (prompt string, ends v1alpha1.Phase) {
 		return work + "oom", v1alpha1.PhaseFailed
 	case 9:
 		return work + "crash", v1alpha1.PhaseFailed
+	case 10:
+		return "ignore-sigterm", v1alpha1.PhaseRunning // takes its whole grace period to stop
 	default:
 		return "hang", v1alpha1.PhaseRunning
 	}
