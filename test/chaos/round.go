@@ -53,7 +53,7 @@ func (c *chaos) round(ctx context.Context, seed uint64) error {
 	if err := r.disturb(ctx); err != nil {
 		return err
 	}
-	c.sessions += len(r.wishes)
+	c.brought += len(r.wishes)
 	fmt.Printf("  %5.1f s: nothing is broken any more\n", time.Since(r.began).Seconds())
 	if _, err := c.alone(ctx); err != nil {
 		return err

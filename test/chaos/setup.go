@@ -30,7 +30,7 @@ type chaos struct {
 	violations []string
 	passed     map[string]int // judged and found right, by invariant
 	keys       []string       // API keys of the projects
-	sessions   int
+	brought    int
 	starts     []time.Duration
 	stopped    []time.Duration // hand-overs from a leader that was stopped
 	crashed    []time.Duration // and from one that was killed

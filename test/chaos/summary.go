@@ -20,7 +20,7 @@ func (c *chaos) summary() string {
 		r.proxy.mu.Unlock()
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n%d rounds, seeds %d to %d, %d sessions of good users\n", c.rounds, c.seed, c.seed+uint64(c.rounds)-1, c.sessions)
+	fmt.Fprintf(&text, "\n%d rounds, seeds %d to %d, %d sessions of good users\n", c.rounds, c.seed, c.seed+uint64(c.rounds)-1, c.brought)
 	processes := 0
 	for _, r := range c.replicas {
 		processes += len(r.logs)
