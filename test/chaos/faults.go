@@ -90,6 +90,9 @@ func pauseLeader(ctx context.Context, r *round, _ *rand.Rand) error {
 
 func restart(component string) func(context.Context, *round, *rand.Rand) error {
 	return func(ctx context.Context, r *round, _ *rand.Rand) error {
+		r.chaos.mu.Lock()
+		r.restarts = append(r.restarts, time.Now())
+		r.chaos.mu.Unlock()
 		return r.cluster.Restart(ctx, component)
 	}
 }

@@ -31,6 +31,7 @@ type chaos struct {
 	passed     map[string]int // judged and found right, by invariant
 	keys       []string       // API keys of the projects
 	brought    int
+	restarts   []time.Time // of the API server or what it rests on
 	starts     []time.Duration
 	stopped    []time.Duration // hand-overs from a leader that was stopped
 	crashed    []time.Duration // and from one that was killed
