@@ -114,25 +114,36 @@ func (r *round) settle(ctx context.Context) {
 	r.holds("none is stuck, the last request won", len(r.wishes)-len(waits))
 }
 
-// clear removes the round's projects, and waits until nothing of them is left.
+// clear deletes the round's sessions, waits until nothing of them is left, and has their projects go.
 func (r *round) clear(ctx context.Context) error {
-	for _, namespace := range append(slices.Clone(r.good), r.hostile...) {
-		if err := r.deleteNow(ctx, namespace); err != nil {
-			return err
+	projects := append(slices.Clone(r.good), r.hostile...)
+	for _, namespace := range projects {
+		err := insist(ctx, func() error {
+			return r.cluster.Client.DeleteAllOf(ctx, &v1alpha1.AgenticSession{}, client.InNamespace(namespace))
+		})
+		if err != nil {
+			return fmt.Errorf("deleting the sessions of %s: %w", namespace, err)
 		}
 	}
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		left, err := r.left(ctx)
 		if err == nil && left == 0 {
-			return nil
+			break
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			r.violation("seed %d: %d sessions were not gone 10 min after their namespaces were deleted", r.seed, left)
+			r.violation("seed %d: %d sessions were not gone 10 min after they were deleted", r.seed, left)
 			return errors.Join(err, ctx.Err())
 		}
 		pause(ctx, time.Second)
 	}
+	for _, namespace := range projects {
+		if err := r.deleteNow(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("  %5.1f s: all is gone\n", time.Since(r.began).Seconds())
+	return nil
 }
 
 func (r *round) left(ctx context.Context) (int, error) {
