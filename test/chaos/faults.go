@@ -139,10 +139,11 @@ func failMore(ctx context.Context, r *round, _ *rand.Rand) error {
 	return nil
 }
 
-// skewClock starts a replica again with a clock that is off, ahead or behind.
+// skewClock starts a replica again with a clock that is off: in one round ahead of the API server's, in
+// the next behind it.
 func skewClock(_ context.Context, r *round, dice *rand.Rand) error {
 	victim, skew := r.one(dice), 5*time.Minute
-	if dice.IntN(2) == 0 {
+	if r.seed%2 == 0 {
 		skew = -skew
 	}
 	victim.mu.Lock()
@@ -150,6 +151,22 @@ func skewClock(_ context.Context, r *round, dice *rand.Rand) error {
 	victim.mu.Unlock()
 	victim.signal(syscall.SIGTERM)
 	return nil
+}
+
+// rightClocks starts replicas again whose clocks are off since the round before.
+func (c *chaos) rightClocks(ctx context.Context) error {
+	for _, replica := range c.replicas {
+		replica.mu.Lock()
+		off := replica.skew != 0
+		replica.skew = 0
+		replica.mu.Unlock()
+		if off {
+			replica.signal(syscall.SIGTERM)
+			pause(ctx, time.Second)
+		}
+	}
+	_, err := c.alone(ctx)
+	return err
 }
 
 // mend undoes whatever is broken still.

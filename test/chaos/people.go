@@ -48,7 +48,7 @@ func script(dice *rand.Rand) (prompt string, ends v1alpha1.Phase) {
 		return work + "oom", v1alpha1.PhaseFailed
 	case 9:
 		return work + "crash", v1alpha1.PhaseFailed
-	case 10:
+	case 10, 11:
 		return "ignore-sigterm", v1alpha1.PhaseRunning // takes its whole grace period to stop
 	default:
 		return "hang", v1alpha1.PhaseRunning

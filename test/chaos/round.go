@@ -50,6 +50,9 @@ func (c *chaos) round(ctx context.Context, seed uint64) error {
 			return err
 		}
 	}
+	if err := c.rightClocks(ctx); err != nil {
+		return err
+	}
 	if err := r.disturb(ctx); err != nil {
 		return err
 	}
