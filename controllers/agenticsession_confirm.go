@@ -96,7 +96,7 @@ func (r *AgenticSessionReconciler) observeStrays(ctx context.Context, o *seen) (
 		if !belongs(pod, s) {
 			continue
 		}
-		o.world.Pods = append(o.world.Pods, *pod)
+		r.take(o, pod)
 		o.orphans = append(o.orphans, *pod)
 		o.world.Again = o.world.Now.Add(lookAgain)
 		found = true

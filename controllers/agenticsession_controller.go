@@ -46,6 +46,7 @@ type AgenticSessionReconciler struct {
 	Indexed bool
 
 	verified verified
+	leaving  leaving
 	dropped  sync.Once
 }
 

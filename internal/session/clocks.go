@@ -35,7 +35,7 @@ func (w *World) Deadlines() []Deadline {
 		}
 	}
 	for i := range w.Pods {
-		add("end of pod "+w.Pods[i].Name, endOf(&w.Pods[i]))
+		add("end of pod "+w.Pods[i].Name, w.endOf(&w.Pods[i]))
 	}
 	add("look", w.Again)
 	switch w.Phase() {
@@ -171,7 +171,7 @@ func (w *World) RemoveJob(job *batchv1.Job) bool {
 func (w *World) Overdue() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range w.Pods {
-		if pod := &w.Pods[i]; due(w.Now, endOf(pod)) {
+		if pod := &w.Pods[i]; due(w.Now, w.endOf(pod)) {
 			pods = append(pods, pod)
 		}
 	}
@@ -179,12 +179,22 @@ func (w *World) Overdue() []*corev1.Pod {
 }
 
 // endOf is when a pod that is being deleted should be gone at the latest; zero for one that is not.
-// A pod's deletion timestamp is the end of its grace period.
-func endOf(pod *corev1.Pod) time.Time {
+// A pod's deletion timestamp is the end of its grace period, by the clock of the API server. Ours may be
+// ahead of it, so the time since the deletion was seen counts as well: a runner that is removed by force
+// may still be at work, and another begin beside it.
+func (w *World) endOf(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		return time.Time{}
 	}
-	return pod.DeletionTimestamp.Add(overtime)
+	end := pod.DeletionTimestamp.Add(overtime)
+	seen := w.Leaving[pod.UID]
+	if pod.DeletionGracePeriodSeconds != nil {
+		seen = seen.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+	}
+	if seen = seen.Add(overtime); seen.After(end) {
+		return seen
+	}
+	return end
 }
 
 // JobDeadline is how many seconds the Job may be active, counted by the Job controller from the

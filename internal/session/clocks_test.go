@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/session"
@@ -73,6 +74,16 @@ func TestDeadlines(t *testing.T) {
 // endsIn is a pod that is being deleted, with that much left of its grace period.
 func endsIn(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.DeletionTimestamp = ago(-d) }
+}
+
+// leavingFor is for how long it is known that the pods are being deleted.
+func leavingFor(d time.Duration) change {
+	return func(w *session.World) {
+		w.Leaving = map[types.UID]time.Time{}
+		for i := range w.Pods {
+			w.Leaving[w.Pods[i].UID] = now.Add(-d)
+		}
+	}
 }
 
 func tokenOf(age, left time.Duration) change {
@@ -218,6 +229,8 @@ func TestAStopThatTakesTooLongIsForcedAndSaysSo(t *testing.T) {
 		{"soon after it", pod(endsIn(-time.Minute)), 0, v1alpha1.ReasonStoppedByUser, "waits until"},
 		{"long after it", pod(endsIn(-2 * time.Minute)), 1, v1alpha1.ReasonForcedStop, "pod a-run-1-xyz"},
 		{"held by somebody", pod(endsIn(-time.Hour), held), 1, v1alpha1.ReasonForcedStop, "example.com/hold"},
+		{"long after it, by a clock that is ahead", all(pod(endsIn(-4*time.Minute)), leavingFor(time.Minute)), 0, v1alpha1.ReasonStoppedByUser, "waits until"},
+		{"and seen to be leaving for as long", all(pod(endsIn(-4*time.Minute)), leavingFor(2*time.Minute)), 1, v1alpha1.ReasonForcedStop, "pod a-run-1-xyz"},
 		{"not being deleted", pod(runnerUp(true)), 0, v1alpha1.ReasonStoppedByUser, "waits until"},
 	} {
 		w := inPhase(v1alpha1.PhaseStopping, c.pod)

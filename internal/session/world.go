@@ -11,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
@@ -52,6 +53,9 @@ type World struct {
 	Job *batchv1.Job
 	// Pods are the pods of this session, of whatever run.
 	Pods []corev1.Pod
+	// Leaving is since when it is known, by the clock that Now is of, that a pod is being deleted. One
+	// that is not in it may have been for any time.
+	Leaving map[types.UID]time.Time
 	// Leftovers counts Jobs of this session, or of an earlier session of its name, that are not
 	// the current run's.
 	Leftovers int

@@ -121,7 +121,7 @@ func bareJobs(p *project, count int) time.Duration {
 	}
 	p.within(5*time.Minute, "all bare Jobs run", func() error {
 		n := 0
-		for _, pod := range remaining(suite.recorder.podsOf(p.key(bareJob))) {
+		for _, pod := range remaining(suite.recorder.PodsOf(p.key(bareJob))) {
 			if pod.Status.Phase == corev1.PodRunning {
 				n++
 			}
@@ -136,7 +136,7 @@ func bareJobs(p *project, count int) time.Duration {
 		p.t.Fatal(err)
 	}
 	p.within(5*time.Minute, "all bare Jobs are gone", func() error {
-		if n := len(remaining(suite.recorder.podsOf(p.key(bareJob)))); n > 0 {
+		if n := len(remaining(suite.recorder.PodsOf(p.key(bareJob)))); n > 0 {
 			return fmt.Errorf("%d pods are left", n)
 		}
 		return nil

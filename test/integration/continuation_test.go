@@ -168,7 +168,7 @@ func TestContinuationsTakeTurns(t *testing.T) {
 		all = append(all, s.pods()...)
 		s.worksIn(parent)
 	}
-	slices.SortStableFunc(all, func(a, b moment[*corev1.Pod]) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b moment[*corev1.Pod]) int { return a.At.Compare(b.At) })
 	if most := mostAtOnce(all); most != 1 {
 		t.Errorf("%d pods were in the workspace at once, want 1", most)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/test/record"
 )
 
 // ends are what there is of each session of a project now, in words that do not differ between
@@ -104,9 +105,9 @@ func (v *victim) judge(want []v1alpha1.Phase) error {
 	if most := mostAtOnce(v.pods()); most > 1 {
 		faults = append(faults, fmt.Errorf("%d of its pods were alive at once", most))
 	}
-	versions := suite.recorder.versions(v.uid)
+	versions := suite.recorder.Versions(v.uid)
 	for i := 1; i < len(versions); i++ {
-		if wrong := step(versions[i-1].object, versions[i].object); wrong != "" {
+		if wrong := record.Step(versions[i-1].Object, versions[i].Object); wrong != "" {
 			faults = append(faults, errors.New(wrong))
 		}
 	}

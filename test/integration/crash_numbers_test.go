@@ -45,8 +45,8 @@ func tally(victims []*victim) map[string]float64 {
 // podsNamed is how often the status came to name a pod. A run that is over at once may never do so.
 func (v *victim) podsNamed() (n float64) {
 	named := ""
-	for _, version := range suite.recorder.versions(v.uid) {
-		if is := version.object.Status.PodName; is != named {
+	for _, version := range suite.recorder.Versions(v.uid) {
+		if is := version.Object.Status.PodName; is != named {
 			if named == "" {
 				n++
 			}

@@ -48,12 +48,12 @@ func TestCase18Idle(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 	}
 	active.tells(stopped, v1alpha1.ReasonInactivityTimeout)
-	for _, v := range suite.recorder.versions(active.uid) {
-		if v.object.Status.Phase != stopping {
+	for _, v := range suite.recorder.Versions(active.uid) {
+		if v.Object.Status.Phase != stopping {
 			continue
 		}
 		// The time of the activity has whole seconds.
-		if idle := v.at.Sub(v.object.Status.LastActivityTime.Time); idle < 10*time.Second {
+		if idle := v.At.Sub(v.Object.Status.LastActivityTime.Time); idle < 10*time.Second {
 			t.Errorf("stopped %s after the last activity", idle)
 		}
 		break

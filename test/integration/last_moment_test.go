@@ -47,9 +47,9 @@ func TestCase18ActivityAtTheLastMoment(t *testing.T) {
 	if !recorded.Load() || object.Status.LastActivityTime == nil {
 		t.Fatal("no activity was recorded")
 	}
-	for _, v := range suite.recorder.versions(s.uid) {
-		if v.object.Status.Phase == stopping {
-			if idle := v.at.Sub(object.Status.LastActivityTime.Time); idle < limit {
+	for _, v := range suite.recorder.Versions(s.uid) {
+		if v.Object.Status.Phase == stopping {
+			if idle := v.At.Sub(object.Status.LastActivityTime.Time); idle < limit {
 				t.Errorf("stopped %s after its last activity", idle)
 			}
 			break
@@ -91,8 +91,8 @@ func TestAStopIsBounded(t *testing.T) {
 		t.Errorf("stoppedReason is %q", object.Status.StoppedReason)
 	}
 	told := ""
-	for _, v := range suite.recorder.versions(s.uid) {
-		if ready := condition(v.object, v1alpha1.ConditionReady); ready.Reason == v1alpha1.ReasonForcedStop {
+	for _, v := range suite.recorder.Versions(s.uid) {
+		if ready := condition(v.Object, v1alpha1.ConditionReady); ready.Reason == v1alpha1.ReasonForcedStop {
 			told = ready.Message
 		}
 	}

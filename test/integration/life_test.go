@@ -79,14 +79,14 @@ func TestLifeToCompleted(t *testing.T) {
 // ttlAfterOutcome compares when the TTL was set with when the outcome was in the status.
 func ttlAfterOutcome(t *testing.T, s *session) {
 	var said, set time.Time
-	for _, v := range suite.recorder.versions(s.uid) {
-		if v.object.Status.Phase == completed && said.IsZero() {
-			said = v.object.Status.CompletionTime.Time
+	for _, v := range suite.recorder.Versions(s.uid) {
+		if v.Object.Status.Phase == completed && said.IsZero() {
+			said = v.Object.Status.CompletionTime.Time
 		}
 	}
 	for _, v := range s.jobs() {
-		if v.object.Spec.TTLSecondsAfterFinished != nil && set.IsZero() {
-			set = v.at
+		if v.Object.Spec.TTLSecondsAfterFinished != nil && set.IsZero() {
+			set = v.At
 		}
 	}
 	if set.Before(said) {

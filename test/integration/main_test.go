@@ -42,6 +42,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/test/record"
 	"github.com/ambient-code/agentic-operator/test/rig"
 )
 
@@ -55,7 +56,7 @@ var suite struct {
 	config   *rest.Config // the administrator's
 	admin    client.WithWatch
 	access   *access
-	recorder *recorder
+	recorder *record.Recorder
 	audit    *auditTrail
 	logs     *logTail
 }
@@ -176,6 +177,6 @@ func prepare(ctx context.Context, c *rig.Cluster) error {
 	if suite.audit, err = followAudit(ctx, c.AuditLog, suite.access.user()); err != nil {
 		return err
 	}
-	suite.recorder, err = startRecorder(ctx, suite.admin)
+	suite.recorder, err = record.Start(ctx, suite.admin)
 	return err
 }

@@ -194,16 +194,16 @@ func (p *project) evidence() string {
 
 func describe(s *v1alpha1.AgenticSession) string {
 	var text strings.Builder
-	versions := suite.recorder.versions(s.UID)
+	versions := suite.recorder.Versions(s.UID)
 	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
 	fmt.Fprintf(&text, "  session %s: %s, run %d, Job %s, pod %s; was %v\n    annotations %v\n", s.Name, s.Status.Phase, s.Status.Run, s.Status.JobName, s.Status.PodName, phases(versions), s.Annotations)
 	for _, c := range s.Status.Conditions {
 		fmt.Fprintf(&text, "    %s=%s %s: %s\n", c.Type, c.Status, c.Reason, shorten(c.Message))
 	}
-	for _, job := range remaining(suite.recorder.jobsOf(key)) {
+	for _, job := range remaining(suite.recorder.JobsOf(key)) {
 		fmt.Fprintf(&text, "    Job %s %s deletion %v conditions %v\n", job.Name, job.UID, job.DeletionTimestamp, job.Status.Conditions)
 	}
-	for _, pod := range remaining(suite.recorder.podsOf(key)) {
+	for _, pod := range remaining(suite.recorder.PodsOf(key)) {
 		fmt.Fprintf(&text, "    pod %s %s deletion %v reason %q containers %v\n", pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Status.Reason, pod.Status.ContainerStatuses)
 	}
 	return text.String()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/test/record"
 )
 
 const holdFinalizer = "test.example/hold"
@@ -326,22 +327,11 @@ func TestCase6FiftyToggles(t *testing.T) {
 	}
 }
 
-// edges are the legal phase changes.
-var edges = map[v1alpha1.Phase][]v1alpha1.Phase{
-	pending:   {creating, stopped, failure},
-	creating:  {running, stopping, completed, failure},
-	running:   {stopping, completed, failure},
-	stopping:  {stopped},
-	stopped:   {pending},
-	completed: {pending},
-	failure:   {pending},
-}
-
 func checkEdges(t *testing.T, s *session) {
 	t.Helper()
 	history := s.history()
 	for i := 1; i < len(history); i++ {
-		if !slices.Contains(edges[history[i-1]], history[i]) {
+		if !slices.Contains(record.Edges[history[i-1]], history[i]) {
 			t.Errorf("session %s went from %s to %s", s.name, history[i-1], history[i])
 		}
 	}

@@ -71,11 +71,11 @@ func asked(phase string) edit {
 
 // latest is the session as the recorder saw it last; nil when it is gone.
 func (s *session) latest() *v1alpha1.AgenticSession {
-	versions := suite.recorder.versions(s.uid)
-	if len(versions) == 0 || versions[len(versions)-1].gone {
+	versions := suite.recorder.Versions(s.uid)
+	if len(versions) == 0 || versions[len(versions)-1].Gone {
 		return nil
 	}
-	return versions[len(versions)-1].object
+	return versions[len(versions)-1].Object
 }
 
 // until waits for a state of the session and returns it.
@@ -169,7 +169,7 @@ func (s *session) object() *v1alpha1.AgenticSession {
 }
 
 // history lists the session's phases so far.
-func (s *session) history() []v1alpha1.Phase { return phases(suite.recorder.versions(s.uid)) }
+func (s *session) history() []v1alpha1.Phase { return phases(suite.recorder.Versions(s.uid)) }
 
 func (s *session) expectHistory(want ...v1alpha1.Phase) {
 	s.t.Helper()
@@ -186,11 +186,11 @@ func (s *session) never(phase v1alpha1.Phase) {
 }
 
 func (s *session) jobs() []moment[*batchv1.Job] {
-	return suite.recorder.jobsOf(s.key(s.name))
+	return suite.recorder.JobsOf(s.key(s.name))
 }
 
 func (s *session) pods() []moment[*corev1.Pod] {
-	return suite.recorder.podsOf(s.key(s.name))
+	return suite.recorder.PodsOf(s.key(s.name))
 }
 
 // ranOnce fails unless exactly one pod was ever made for the session.
@@ -310,7 +310,7 @@ func (p *project) givenBack() error {
 		if err := p.absent("ambient-session-"+s.Name, &corev1.ServiceAccount{}); err != nil {
 			return err
 		}
-		for _, job := range remaining(suite.recorder.jobsOf(p.key(s.Name))) {
+		for _, job := range remaining(suite.recorder.JobsOf(p.key(s.Name))) {
 			if job.Spec.TTLSecondsAfterFinished == nil {
 				return fmt.Errorf("Job %s has no TTL", job.Name)
 			}

@@ -200,10 +200,10 @@ func (s *session) latestPod() *corev1.Pod {
 	if len(pods) == 0 {
 		s.t.Fatalf("session %s has no pod", s.name)
 	}
-	newest := pods[0].object
+	newest := pods[0].Object
 	for _, m := range pods {
-		if m.object.CreationTimestamp.After(newest.CreationTimestamp.Time) {
-			newest = m.object
+		if m.Object.CreationTimestamp.After(newest.CreationTimestamp.Time) {
+			newest = m.Object
 		}
 	}
 	return newest

@@ -36,8 +36,12 @@ func (c *Cluster) RunOperator(ctx context.Context, log string, env map[string]st
 
 // RunOperatorAs is RunOperator as another ServiceAccount, whose namespace is the operator's.
 func (c *Cluster) RunOperatorAs(ctx context.Context, who types.NamespacedName, log string, env map[string]string, args ...string) (*Process, error) {
-	if err := c.build(ctx, ".", "operator", "."); err != nil {
-		return nil, err
+	program := c.Operator
+	if program == "" {
+		program = filepath.Join(c.bin, "operator")
+		if err := c.build(ctx, ".", "operator", "."); err != nil {
+			return nil, err
+		}
 	}
 	kubeconfig := log + ".kubeconfig"
 	if err := c.ServiceAccountKubeconfig(ctx, who, kubeconfig); err != nil {
@@ -48,16 +52,22 @@ func (c *Cluster) RunOperatorAs(ctx context.Context, who types.NamespacedName, l
 		return nil, err
 	}
 	args = append([]string{"--metrics-bind-address=" + ports[0], "--health-probe-bind-address=" + ports[1]}, args...)
-	cmd := exec.Command(filepath.Join(c.bin, "operator"), args...)
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "NAMESPACE="+who.Namespace)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		cmd.Env = append(cmd.Env, name+"="+env[name])
 	}
-	program, err := Start("the operator", log, cmd)
+	started, err := Start("the operator", log, cmd)
 	if err != nil {
 		return nil, err
 	}
-	return &Process{Program: program, Metrics: ports[0], Health: ports[1], kubeconfig: kubeconfig}, nil
+	return &Process{Program: started, Metrics: ports[0], Health: ports[1], kubeconfig: kubeconfig}, nil
+}
+
+// BuildOperator builds the operator under a name of its own, with further flags for go build, and
+// returns its path.
+func (c *Cluster) BuildOperator(ctx context.Context, name string, flags ...string) (string, error) {
+	return filepath.Join(c.bin, name), c.build(ctx, ".", name, ".", flags...)
 }
 
 // Pause stops the operator's process in the middle of whatever it does, until Resume.

@@ -76,9 +76,11 @@ type Cluster struct {
 	// Config is the administrator's access, and Client speaks with it.
 	Config *rest.Config     `json:"-"`
 	Client client.WithWatch `json:"-"`
-	root   string           // of the repository
-	bin    string           // folder for what is built here
-	out    io.Writer        // progress
+	// Operator is the program that RunOperator runs; empty has it built from the code as it is.
+	Operator string    `json:"-"`
+	root     string    // of the repository
+	bin      string    // folder for what is built here
+	out      io.Writer // progress
 }
 
 // Root is the top folder of the repository that the working directory is in.
@@ -199,8 +201,9 @@ func (c *Cluster) RunKubectl(ctx context.Context, args ...string) ([]byte, error
 func (c *Cluster) devcluster() string { return filepath.Join(c.bin, "devcluster") }
 
 // build compiles a program of one of the repository's modules without cgo.
-func (c *Cluster) build(ctx context.Context, module, name, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(c.root, module), "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(c.bin, name), pkg)
+func (c *Cluster) build(ctx context.Context, module, name, pkg string, flags ...string) error {
+	args := []string{"build", "-C", filepath.Join(c.root, module), "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(c.bin, name)}
+	cmd := exec.CommandContext(ctx, "go", append(append(args, flags...), pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", name, err, output)
