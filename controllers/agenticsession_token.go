@@ -63,12 +63,22 @@ func serviceDigest(annotations map[string]string) string {
 // tokenFine says whether the token of the run is there, not due, and as it was stored. The content
 // is read only when the Secret has changed since it was last looked at.
 func (r *AgenticSessionReconciler) tokenFine(ctx context.Context, o *seen) (bool, error) {
-	secret, token := o.objects.token, o.world.Token
-	if token == nil || secret.DeletionTimestamp != nil || token.Run != o.world.Session.Status.Run ||
-		secret.Annotations[v1alpha1.AnnotationTokenIdentity] != string(o.objects.serviceAccount.UID) ||
-		!o.world.Now.Before(o.world.RenewToken()) {
+	if !o.tokenFits() && r.verified.other(o.objects.token) {
+		// The cache may not have yet what was stored a moment ago, and another token is not needed.
+		stored := partial("v1", "Secret")
+		found, err := lookup(ctx, r.Live, client.ObjectKeyFromObject(o.objects.token), stored)
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", errToken, err)
+		}
+		if found {
+			o.objects.token = stored
+			o.refresh()
+		}
+	}
+	if !o.tokenFits() {
 		return false, nil
 	}
+	secret := o.objects.token
 	if r.verified.is(secret) {
 		return true, nil
 	}
@@ -84,6 +94,14 @@ func (r *AgenticSessionReconciler) tokenFine(ctx context.Context, o *seen) (bool
 	}
 	r.verified.set(stored)
 	return true, nil
+}
+
+// tokenFits says that there is a token of this run and its identity that is not due.
+func (o *seen) tokenFits() bool {
+	secret, token := o.objects.token, o.world.Token
+	return token != nil && secret.DeletionTimestamp == nil && token.Run == o.world.Session.Status.Run &&
+		secret.Annotations[v1alpha1.AnnotationTokenIdentity] == string(o.objects.serviceAccount.UID) &&
+		o.world.Now.Before(o.world.RenewToken())
 }
 
 // digest tells contents of a token Secret apart, without giving them away. Two digests stand side by
@@ -147,6 +165,16 @@ type verified struct {
 func (v *verified) is(secret client.Object) bool {
 	version, ok := v.versions.Load(client.ObjectKeyFromObject(secret))
 	return ok && version == string(secret.GetUID())+secret.GetResourceVersion()
+}
+
+// other says that another version of a Secret was stored or looked at than this one; false where there is
+// none to compare.
+func (v *verified) other(secret *metav1.PartialObjectMetadata) bool {
+	if secret == nil {
+		return false
+	}
+	_, known := v.versions.Load(client.ObjectKeyFromObject(secret))
+	return known && !v.is(secret)
 }
 
 func (v *verified) set(secret client.Object) {
