@@ -186,8 +186,8 @@ func Troubled(was *v1alpha1.AgenticSessionStatus, d Decision) bool {
 	return known == nil || known.Reason != d.Reason
 }
 
-// settling is how long after its objects are made a run that goes as it should writes no
-// intermediate status: the runner is usually up before, and says all at once.
+// settling is how long after its Job is made a run that goes as it should writes no intermediate
+// status: the runner is usually up before, and says all at once.
 const settling = 5 * time.Second
 
 // Postponed says that a status differs from the stored one only by ordinary progress, soon after
@@ -210,9 +210,15 @@ func Postponed(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) bool
 	return equality.Semantic.DeepEqual(was, is)
 }
 
+// settled is counted from when the Job was told: where many sessions begin at once, that may be long after
+// the run began.
 func (w *World) settled() time.Time {
 	if w.Session.Status.ProvisionedTime == nil {
 		return time.Time{}
 	}
-	return w.Session.Status.ProvisionedTime.Add(settling)
+	began := w.Session.Status.ProvisionedTime.Time
+	if made := find(w.Session.Status.Conditions, v1alpha1.ConditionJobCreated); made != nil && made.Status == metav1.ConditionTrue && made.LastTransitionTime.After(began) {
+		began = made.LastTransitionTime.Time
+	}
+	return began.Add(settling)
 }

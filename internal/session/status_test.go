@@ -205,6 +205,13 @@ func everyPhase(t *testing.T, test func(*testing.T, *session.World)) {
 	}
 }
 
+// jobTold has the Job be in the status for a while.
+func jobTold(since time.Duration) change {
+	return func(w *session.World) {
+		meta.FindStatusCondition(w.Session.Status.Conditions, v1alpha1.ConditionJobCreated).LastTransitionTime = metav1.NewTime(now.Add(-since))
+	}
+}
+
 func TestPostponed(t *testing.T) {
 	begin := func() *session.World {
 		w := inPhase(v1alpha1.PhaseCreating, furnished, job)
@@ -218,7 +225,8 @@ func TestPostponed(t *testing.T) {
 		{"the pod appears", pod(), true},
 		{"the pod gets a node", pod(scheduled), true},
 		{"the runner starts", pod(runnerUp(false)), true},
-		{"the runner starts, later", all(pod(runnerUp(false)), provisioned(5*time.Second)), false},
+		{"the runner starts, later", all(pod(runnerUp(false)), provisioned(time.Minute), jobTold(5*time.Second)), false},
+		{"the runner starts, of a Job that had to wait", all(pod(runnerUp(false)), provisioned(time.Minute), jobTold(4*time.Second)), true},
 		{"no node takes the pod", pod(unschedulable("0/1 nodes")), false},
 		{"an image cannot be pulled", pod(runnerWaits("ErrImagePull", "not found")), false},
 		{"an object is refused", quota, false},
