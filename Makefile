@@ -139,7 +139,7 @@ test: devcluster packaging-tools $(BIN)/promtool ## Run unit and integration tes
 
 .PHONY: e2e
 e2e: devcluster packaging-tools ## Run the end-to-end tests with real containers on a real node (root; Debian's containerd)
-	E2E=required go test -tags e2e -p 1 -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e ./test/e2e/monitoring ./test/chaos
+	E2E=required go test -tags e2e -p 1 -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e ./test/e2e/monitoring
 
 .PHONY: e2e-olm
 e2e-olm: devcluster packaging-tools ## Install, upgrade and uninstall with the real OLM on a real node (root; busybox-static as well)
