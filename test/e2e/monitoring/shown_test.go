@@ -12,10 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/internal/metrics"
 	"github.com/ambient-code/agentic-operator/internal/observability"
+	"github.com/ambient-code/agentic-operator/test/rig"
 	"github.com/ambient-code/agentic-operator/test/rig/monitoring"
 )
 
@@ -81,10 +83,28 @@ func shows(t *testing.T, p *monitoring.Prometheus, what, expression string, want
 	}
 }
 
+// forgets waits until the replicas that were replaced are no longer answered for. Prometheus marks the series
+// of a target that goes as ended, but not where it reads its configuration anew in that moment: then
+// they last for as long as it looks back.
+func forgets(t *testing.T, p *monitoring.Prometheus, pods int) {
+	t.Helper()
+	const lookback = 5 * time.Minute
+	up, seen := fmt.Sprintf("sum(up{job=%q})", rig.OperatorName+"-metrics"), ""
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, lookback+time.Minute, true, func(ctx context.Context) (bool, error) {
+		result, err := ask(ctx, p, up)
+		seen = fmt.Sprint(result)
+		return len(result) == 1 && int(result[0].Value) == pods, err
+	})
+	if err != nil {
+		t.Errorf("%s is %s and not %d: %v", up, seen, pods, err)
+	}
+}
+
 // dashboards wants every panel and every recording rule to show what happened, no alert to fire, and
 // the dashboard where the Console looks for it.
 func dashboards(t *testing.T, p *monitoring.Prometheus, project string) {
 	is := happened(t, project)
+	forgets(t, p, is.pods)
 	wanted := is.panels()
 	chosen := strings.NewReplacer("$session_namespace", project, "$__rate_interval", "5m", "$__range", "1h")
 	targets := observability.Targets()
