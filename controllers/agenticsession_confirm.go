@@ -96,7 +96,7 @@ func (r *AgenticSessionReconciler) observeStrays(ctx context.Context, o *seen) (
 		if !belongs(pod, s) {
 			continue
 		}
-		r.take(o, pod)
+		r.addPod(o, pod)
 		o.orphans = append(o.orphans, *pod)
 		o.world.Again = o.world.Now.Add(lookAgain)
 		found = true

@@ -42,8 +42,8 @@ func (l *leaving) notice(uid types.UID, now time.Time) time.Time {
 	return now
 }
 
-// take adds a pod to what is known of the session.
-func (r *AgenticSessionReconciler) take(o *seen, pod *corev1.Pod) {
+// addPod adds a pod to what is known of the session.
+func (r *AgenticSessionReconciler) addPod(o *seen, pod *corev1.Pod) {
 	o.world.Pods = append(o.world.Pods, *pod)
 	if pod.DeletionTimestamp == nil {
 		return

@@ -90,7 +90,7 @@ func (r *AgenticSessionReconciler) observePods(ctx context.Context, o *seen, fro
 		if !belongs(pod, s) {
 			continue
 		}
-		r.take(o, pod)
+		r.addPod(o, pod)
 		if pod.Annotations[v1alpha1.AnnotationSessionUID] == string(s.UID) && !o.looksAfter(pod) {
 			o.orphans = append(o.orphans, *pod)
 		}

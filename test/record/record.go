@@ -261,19 +261,19 @@ func MostAtOnce(moments []Moment[*corev1.Pod]) int {
 func (r *Recorder) Sessions() map[types.UID][]Moment[*v1alpha1.AgenticSession] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make(map[types.UID][]Moment[*v1alpha1.AgenticSession], len(r.sessions))
-	for uid, moments := range r.sessions {
-		all[uid] = slices.Clone(moments)
-	}
-	return all
+	return cloned(r.sessions)
 }
 
 // Pods returns what is known of all pods, by session and oldest first.
 func (r *Recorder) Pods() map[types.NamespacedName][]Moment[*corev1.Pod] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make(map[types.NamespacedName][]Moment[*corev1.Pod], len(r.pods))
-	for key, moments := range r.pods {
+	return cloned(r.pods)
+}
+
+func cloned[K comparable, T client.Object](known map[K][]Moment[T]) map[K][]Moment[T] {
+	all := make(map[K][]Moment[T], len(known))
+	for key, moments := range known {
 		all[key] = slices.Clone(moments)
 	}
 	return all
