@@ -60,7 +60,7 @@ func (b *bench) floor(ctx context.Context, scenario, subject string, n, round in
 
 func (b *bench) burst(ctx context.Context, scenario string, n, round int) error {
 	namespace := fmt.Sprintf("%s-%d", scenario, round)
-	if err := b.cluster.Project(ctx, namespace); err != nil {
+	if err := b.makeProject(ctx, namespace); err != nil {
 		return err
 	}
 	m, err := b.measure()

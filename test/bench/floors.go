@@ -70,7 +70,7 @@ type objects struct {
 // exactly that.
 func (b *bench) learn(ctx context.Context) (*objects, error) {
 	const namespace = "model"
-	if err := b.cluster.Project(ctx, namespace); err != nil {
+	if err := b.makeProject(ctx, namespace); err != nil {
 		return nil, err
 	}
 	if err := b.client.Create(ctx, session(namespace, model, "hang")); err != nil {

@@ -19,7 +19,7 @@ func (b *bench) project(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return b.cluster.Project(ctx, name)
+	return b.makeProject(ctx, name)
 }
 
 // request asks all sessions s-0 to s-(n-1) for something and waits until they are in a phase.

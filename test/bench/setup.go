@@ -90,13 +90,26 @@ func (b *bench) startOperator(ctx context.Context) error {
 		return err
 	}
 	warm := fmt.Sprintf("warm-%d", b.runs)
-	if err := b.cluster.Project(ctx, warm); err != nil {
+	if err := b.makeProject(ctx, warm); err != nil {
 		return err
 	}
 	if _, err := b.untilRunning(ctx, warm, 1); err != nil {
 		return err
 	}
 	return b.remove(ctx, warm)
+}
+
+// makeProject makes a project and waits until the operator has it ready: sessions of one that was made a
+// moment ago tell first that they wait for it.
+func (b *bench) makeProject(ctx context.Context, name string) error {
+	if err := b.cluster.Project(ctx, name); err != nil {
+		return err
+	}
+	return b.until(ctx, "project "+name+" is ready", func(ctx context.Context) (bool, error) {
+		settings := &v1alpha1.ProjectSettings{}
+		err := b.client.Get(ctx, client.ObjectKey{Namespace: name, Name: "projectsettings"}, settings)
+		return settings.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
+	})
 }
 
 func (b *bench) stopOperator() error {
