@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,7 +47,7 @@ const (
 
 // Run works until the context ends.
 func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) error {
-	ctrl.SetLogger(zap.New(zap.UseDevMode(settings.DevMode), zap.StacktraceLevel(zapcore.DPanicLevel)))
+	ctrl.SetLogger(logger(settings, os.Stderr))
 	mgr, endpoint, err := NewManager(settings, cluster)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the cluster does not know the operator's kinds; install the CRDs with: make install (%w)", err)
@@ -61,6 +64,12 @@ func Run(ctx context.Context, settings *config.Config, cluster *rest.Config) err
 		return fmt.Errorf("running: %w", err)
 	}
 	return nil
+}
+
+// logger writes one line for each entry: JSON for programs, or in dev mode columns for people, with
+// what is else left out.
+func logger(settings *config.Config, out io.Writer) logr.Logger {
+	return zap.New(zap.UseDevMode(settings.DevMode), zap.StacktraceLevel(zapcore.DPanicLevel), zap.WriteTo(out))
 }
 
 // Endpoint is what is known where metrics are served.
