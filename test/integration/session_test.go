@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -243,6 +244,7 @@ func (p *project) settles(quiet time.Duration) {
 	p.t.Helper()
 	p.eventually("the project has its objects", p.provided)
 	p.eventually("what belongs to ended runs is given back", p.givenBack)
+	p.eventually("the time of the runs under way is limited", p.limited)
 	last := p.stopsWriting(2 * time.Second)
 	time.Sleep(quiet)
 	if writes := p.operator.gate.written(p.name); len(writes) != last {
@@ -314,6 +316,31 @@ func (p *project) givenBack() error {
 			if job.Spec.TTLSecondsAfterFinished == nil {
 				return fmt.Errorf("Job %s has no TTL", job.Name)
 			}
+		}
+	}
+	return nil
+}
+
+// limited complains while the Job of a running session has another deadline than follows from when the
+// runner started. It is set once that is known, which on a busy machine may be long after.
+func (p *project) limited() error {
+	sessions := sessionList()
+	if err := suite.admin.List(p.ctx, sessions, client.InNamespace(p.name)); err != nil {
+		return err
+	}
+	for i := range sessions.Items {
+		s := &sessions.Items[i]
+		job := &batchv1.Job{}
+		if s.Status.Phase != v1alpha1.PhaseRunning || suite.admin.Get(p.ctx, p.key(s.Status.JobName), job) != nil {
+			continue
+		}
+		timeout, err := strconv.ParseInt(job.Annotations[v1alpha1.AnnotationTimeoutSeconds], 10, 64)
+		if err != nil || timeout == 0 || job.Status.StartTime == nil || s.Status.StartTime == nil || job.DeletionTimestamp != nil {
+			continue
+		}
+		late := max(0, s.Status.StartTime.Sub(job.Status.StartTime.Time))
+		if want := timeout + int64(late/time.Second); job.Spec.ActiveDeadlineSeconds == nil || *job.Spec.ActiveDeadlineSeconds != want {
+			return fmt.Errorf("Job %s has not yet its deadline of %d seconds", job.Name, want)
 		}
 	}
 	return nil
