@@ -111,7 +111,9 @@ func TestConditions(t *testing.T) {
 		{"case 11: Job refused", creating(obstacle("Job a-run-1", v1alpha1.ReasonQuotaExceeded, false)), []expectation{no(jobCreated, v1alpha1.ReasonQuotaExceeded)}},
 		{"case 11: pod refused", creating(job, refusal("forbidden: exceeded quota: few")), []expectation{
 			yes(jobCreated), no(podNode, v1alpha1.ReasonQuotaExceeded), no(runner, v1alpha1.ReasonQuotaExceeded)}},
-		{"case 11: no node", creating(pod(unschedulable("0/1 nodes"))), []expectation{
+		{"case 11: no node yet, as while its volume is made", creating(pod(unschedulable("0/1 nodes")), provisioned(9*time.Second)), []expectation{
+			no(podNode, v1alpha1.ReasonWaiting), no(runner, v1alpha1.ReasonWaiting), no(ready, v1alpha1.ReasonProvisioning)}},
+		{"case 11: no node", creating(pod(unschedulable("0/1 nodes")), provisioned(10*time.Second)), []expectation{
 			yes(jobCreated), no(podNode, v1alpha1.ReasonUnschedulable), no(runner, v1alpha1.ReasonUnschedulable), no(ready, v1alpha1.ReasonUnschedulable)}},
 		{"case 11: image", creating(pod(runnerWaits("ErrImagePull", "not found"))), []expectation{
 			yes(podNode), no(runner, v1alpha1.ReasonImagePullBackOff), no(ready, v1alpha1.ReasonImagePullBackOff)}},

@@ -23,7 +23,8 @@ func (w *World) obstacle() *Obstacle {
 	if pod == nil {
 		return w.podRefused()
 	}
-	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
+	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse && !w.unsettled() {
+		// Before, it mostly waits for its volume, or for a node that is being added.
 		return &Obstacle{Object: "Pod " + pod.Name, Reason: v1alpha1.ReasonUnschedulable, Message: sentence("no node takes the runner pod", scheduled.Message)}
 	}
 	if found := waiting(pod); found != nil {

@@ -128,7 +128,7 @@ func TestCase11ObstaclesNameTheirCause(t *testing.T) {
 		{"pod security", all(job, refusal(`Error creating: pods "a-1" is forbidden: violates PodSecurity "restricted:latest"`)), v1alpha1.ReasonPodCreateForbidden, "violates PodSecurity"},
 		{"limit range", all(job, refusal(`Error creating: pods "a-1" is forbidden: maximum cpu usage per Container is 1`)), v1alpha1.ReasonPodCreateForbidden, "maximum cpu"},
 		{"a refusal of before the pod was made", all(pod(), refusal(quotaSays)), v1alpha1.ReasonProvisioning, "waits for the runner to be ready"},
-		{"no node", pod(unschedulable("0/3 nodes are available: 3 Insufficient cpu.")), v1alpha1.ReasonUnschedulable, "no node takes the runner pod: 0/3 nodes are available: 3 Insufficient cpu."},
+		{"no node", all(pod(unschedulable("0/3 nodes are available: 3 Insufficient cpu.")), provisioned(10*time.Second)), v1alpha1.ReasonUnschedulable, "no node takes the runner pod: 0/3 nodes are available: 3 Insufficient cpu."},
 		{"missing key", pod(runnerWaits("CreateContainerConfigError", `secret "keys" not found`)), v1alpha1.ReasonContainerConfigError, `secret "keys" not found`},
 		{"image with root", pod(runnerWaits("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "x", container: y)`)), v1alpha1.ReasonContainerConfigError, "have the image built with a number other than 0 as USER"},
 		{"container cannot be made", pod(runnerWaits("CreateContainerError", "mount failed")), v1alpha1.ReasonContainerStartError, "mount failed"},

@@ -188,13 +188,13 @@ func Troubled(was *v1alpha1.AgenticSessionStatus, d Decision) bool {
 
 // settling is how long after its Job is made a run that goes as it should writes no intermediate
 // status: the runner is usually up before, and says all at once.
-const settling = 5 * time.Second
+const settling = 10 * time.Second
 
 // Postponed says that a status differs from the stored one only by ordinary progress, soon after
 // the run began, so that it can be written together with what comes next. Deadlines has the end of
 // that time.
 func Postponed(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) bool {
-	if d.Moves() || d.To != v1alpha1.PhaseCreating || !w.Now.Before(w.settled()) {
+	if d.Moves() || d.To != v1alpha1.PhaseCreating || !w.unsettled() {
 		return false
 	}
 	was := w.Session.Status.DeepCopy()
@@ -208,6 +208,11 @@ func Postponed(w *World, d Decision, status *v1alpha1.AgenticSessionStatus) bool
 		})
 	}
 	return equality.Semantic.DeepEqual(was, is)
+}
+
+// unsettled says that a run began a moment ago, so that what is not there yet is no trouble.
+func (w *World) unsettled() bool {
+	return w.Now.Before(w.settled()) && !due(w.Now, w.startDeadline())
 }
 
 // settled is counted from when the Job was told: where many sessions begin at once, that may be long after

@@ -225,9 +225,10 @@ func TestPostponed(t *testing.T) {
 		{"the pod appears", pod(), true},
 		{"the pod gets a node", pod(scheduled), true},
 		{"the runner starts", pod(runnerUp(false)), true},
-		{"the runner starts, later", all(pod(runnerUp(false)), provisioned(time.Minute), jobTold(5*time.Second)), false},
-		{"the runner starts, of a Job that had to wait", all(pod(runnerUp(false)), provisioned(time.Minute), jobTold(4*time.Second)), true},
-		{"no node takes the pod", pod(unschedulable("0/1 nodes")), false},
+		{"the runner starts, later", all(pod(runnerUp(false)), provisioned(time.Minute), jobTold(10*time.Second)), false},
+		{"the runner starts, of a Job that had to wait", all(pod(runnerUp(false)), provisioned(time.Minute), jobTold(9*time.Second)), true},
+		{"no node takes the pod yet", pod(unschedulable("0/1 nodes")), true},
+		{"no node takes the pod", all(pod(unschedulable("0/1 nodes")), provisioned(time.Minute), jobTold(10*time.Second)), false},
 		{"an image cannot be pulled", pod(runnerWaits("ErrImagePull", "not found")), false},
 		{"an object is refused", quota, false},
 		{"a phase change", pod(runnerUp(true)), false},
@@ -254,7 +255,7 @@ func TestWhatIsPostponedIsWrittenInTheEnd(t *testing.T) {
 		t.Fatal("ordinary progress is not postponed")
 	}
 	w.Now = now.Add(w.Wake())
-	if d = session.Decide(w); d.Moves() || w.Now.Sub(now) > 10*time.Second {
+	if d = session.Decide(w); d.Moves() || w.Now.Sub(now) > 11*time.Second {
 		t.Fatalf("the first wake is at %s and leads to %s", w.Now, d.To)
 	}
 	if status = session.Status(w, d); session.Postponed(w, d, &status) {
