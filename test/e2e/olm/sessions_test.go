@@ -109,11 +109,15 @@ func everyPhase(t *testing.T) {
 }
 
 // begin makes a session that is being started until it is stopped, or for five minutes: then its runner is
-// taken for dead.
+// taken for dead. All that is made for it is there when begin returns, so that nothing about it changes by
+// itself.
 func begin(t *testing.T) {
 	t.Helper()
 	start(t, project, "starts", "never-ready\nhang", nil)
-	reaches(t, project, "starts", v1alpha1.PhaseCreating)
+	until(t, soon, "session starts to have its pod", func(ctx context.Context) (bool, string) {
+		s := reaches(t, project, "starts", v1alpha1.PhaseCreating)
+		return s.Status.JobUID != "" && len(runnerPods(t, project, "starts")) == 1, fmt.Sprintf("%+v", s.Status)
+	})
 }
 
 // giveUp stops it: versions that hold upgrades would hold the next one for it.
