@@ -21,7 +21,8 @@ import (
 // settling is how long Events and numbers may be behind the status that they speak of.
 const settling = time.Minute
 
-// Which conditions are True in a phase; the others are False.
+// Which conditions are True in a phase, beside v1alpha1.ConditionRecorded, which is True in each where
+// the definitions are the operator's own; the others are False.
 var (
 	trueWhenRunning = []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionPVCReady, v1alpha1.ConditionSecretsReady, v1alpha1.ConditionJobCreated,
@@ -87,6 +88,7 @@ func (s *Scene) ofSession(session *v1alpha1.AgenticSession, isTrue []string) {
 	for _, word := range v1alpha1.ConditionTypes {
 		all = append(all, word.Word)
 	}
+	isTrue = append(slices.Clone(isTrue), v1alpha1.ConditionRecorded)
 	s.conditions(fmt.Sprintf("session %s, which is %s,", session.Name, session.Status.Phase), session.Status.Conditions, all, isTrue)
 }
 
