@@ -27,6 +27,9 @@ func (r *AgenticSessionReconciler) ensureJob(ctx context.Context, o *seen) error
 	if w.Phase() != v1alpha1.PhaseCreating || w.Holds(session.RunnerLost) {
 		return nil
 	}
+	if due, err := r.jobIsDue(ctx, w); err != nil || !due {
+		return err
+	}
 	keys, err := r.secretKeys(ctx, o)
 	if err != nil {
 		return err

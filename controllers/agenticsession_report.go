@@ -95,6 +95,12 @@ func (r *AgenticSessionReconciler) write(ctx context.Context, w *session.World, 
 			log.FromContext(ctx).Info("The CustomResourceDefinition of sessions in this cluster is not this operator's and drops fields of the status; they are kept in condition " + v1alpha1.ConditionRecorded + ". To see them again, apply the operator's own")
 		})
 	}
+	switch {
+	case d.Moves() && d.To == v1alpha1.PhaseCreating:
+		r.begun.add(changed)
+	case d.Moves() || changed.Status.JobUID != "":
+		r.begun.forget(client.ObjectKeyFromObject(changed))
+	}
 	r.tell(ctx, was, changed, w, d)
 	w.Session = changed
 	return nil
