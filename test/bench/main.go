@@ -84,6 +84,7 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
+	{"prices", prices},
 	{"burst", func(ctx context.Context, b *bench) error { return bursts(ctx, b, "burst", b.sessions, b.rounds) }},
 	{"large", func(ctx context.Context, b *bench) error { return bursts(ctx, b, "large", b.large, 1) }},
 	{"cycle", cycle},
