@@ -39,6 +39,7 @@ func TestDeadlines(t *testing.T) {
 		{"start", "no longer once Running", running(), 0},
 		{"settled", "ten seconds after the provisioning", creating(), 9 * time.Second},
 		{"settled", "passed", creating(provisioned(10 * time.Second)), 0},
+		{"settled", "half of the time to start", creating(func(w *session.World) { w.Policy.StartDeadline = 8 * time.Second }), 3 * time.Second},
 		{"settled", "not once Running", running(provisioned(time.Second)), 0},
 		{"end of pod a-run-1-xyz", "two minutes after its grace period", inPhase(v1alpha1.PhaseStopping, pod(endsIn(30*time.Second))), 150 * time.Second},
 		{"end of pod a-run-1-xyz", "in a terminal phase too", inPhase(v1alpha1.PhaseFailed, pod(endsIn(0))), 120 * time.Second},

@@ -216,7 +216,7 @@ func (w *World) unsettled() bool {
 }
 
 // settled is counted from when the Job was told: where many sessions begin at once, that may be long after
-// the run began.
+// the run began. It leaves half of the time that a run has to start, so that what it lacks is told before.
 func (w *World) settled() time.Time {
 	if w.Session.Status.ProvisionedTime == nil {
 		return time.Time{}
@@ -225,5 +225,9 @@ func (w *World) settled() time.Time {
 	if made := find(w.Session.Status.Conditions, v1alpha1.ConditionJobCreated); made != nil && made.Status == metav1.ConditionTrue && made.LastTransitionTime.After(began) {
 		began = made.LastTransitionTime.Time
 	}
-	return began.Add(settling)
+	settled := began.Add(settling)
+	if half := w.Session.Status.ProvisionedTime.Add(w.Policy.StartDeadline / 2); w.Policy.StartDeadline > 0 && half.Before(settled) {
+		return half
+	}
+	return settled
 }
