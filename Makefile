@@ -123,9 +123,12 @@ image: build ## Make the operator's image as bin/operator.tar, without a contain
 	  --user 65532 "$${labels[@]}" --tag $(IMG) --output $(BIN)/operator.tar
 
 .PHONY: docker-build
-docker-build: ## Build the operator's image with docker or podman
-	@if [ -z "$(CONTAINER_ENGINE)" ]; then echo "Neither docker nor podman is installed; install one, or run make image, which needs none." >&2; exit 1; fi
+docker-build: container-engine ## Build the operator's image with docker or podman
 	$(CONTAINER_ENGINE) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+
+.PHONY: container-engine
+container-engine:
+	@if [ -z "$(CONTAINER_ENGINE)" ]; then echo "Neither docker nor podman is installed; install one. make image makes the operator's image without." >&2; exit 1; fi
 
 .PHONY: devcluster
 devcluster: $(DEVCLUSTER) ## Build the programs of the local Kubernetes (once; minutes the first time)

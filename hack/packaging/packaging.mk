@@ -59,8 +59,10 @@ scorecard-image: ## Make the image of the bundle's scorecard tests as bin/scorec
 	  --user 65532 --tag $(SCORECARD_IMG) --output $(BIN)/scorecard.tar
 
 .PHONY: bundle-build catalog-build
-bundle-build: ## Build the bundle's image with docker or podman
-	$(CONTAINER_ENGINE) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+bundle-build: container-engine ## Build the bundle's image with docker or podman (VERSION=x.y.z for a released one)
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; released=catalog/bundles/$(VERSION); \
+	cp -R $$(if [ -d $$released ]; then echo $$released; else echo bundle; fi) $$work/bundle; \
+	$(CONTAINER_ENGINE) build -f bundle.Dockerfile -t $(BUNDLE_IMG) $$work
 
-catalog-build: ## Build the catalog's image with docker or podman
+catalog-build: container-engine ## Build the catalog's image with docker or podman
 	$(CONTAINER_ENGINE) build -f catalog/catalog.Dockerfile -t $(CATALOG_IMG) catalog

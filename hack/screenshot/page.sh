@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 cp -R "$module/web/ui" "$work/ui"
 chmod -R u+w "$work"
 cd "$work/ui"
-# Not every registry has the patch release of the component library that the source names.
+# Pins the component library to a release that is known to build.
 sed -i -E 's#("@mantine/(code-highlight|core|dates|hooks|notifications)"): "[^"]*"#\1: "9.6.2"#' mantine-ui/package.json
 pnpm() { npx --yes pnpm@10 "$@"; }
 pnpm install --no-frozen-lockfile

@@ -114,7 +114,7 @@ func parse(config string) (content map[string]any, key, value *yaml.Node, err er
 		content = map[string]any{}
 	}
 	if err := decoder.Decode(document); err != nil {
-		return content, nil, nil, nil //nolint:nilerr // only comments: an empty mapping
+		return content, nil, nil, nil // only comments: an empty mapping
 	}
 	if decoder.Decode(&yaml.Node{}) == nil {
 		return nil, nil, nil, refusal(errors.New("it has several YAML documents"))

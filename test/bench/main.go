@@ -62,7 +62,7 @@ func read() (options, error) {
 	flag.DurationVar(&o.stream, "stream", 5*time.Minute, "how long the steady stream lasts")
 	flag.DurationVar(&o.rest, "rest", 5*time.Minute, "how long nothing happens")
 	flag.StringVar(&only, "only", strings.Join(scenarioNames(), ","), "which scenarios to run")
-	flag.StringVar(&o.out, "out", "", "folder for bench.json and bench.svg; empty writes none")
+	flag.StringVar(&o.out, "out", "", "folder for bench.json, bench.md and bench.svg; empty writes none")
 	flag.BoolVar(&o.profile, "profile", false, "take a profile of the operator's processor time during the first burst, into the same folder")
 	flag.Parse()
 	o.only = strings.Split(only, ",")

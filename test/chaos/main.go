@@ -75,7 +75,7 @@ func read() options {
 	return o
 }
 
-// short is the form that is run with the end-to-end tests.
+// short is the form that "make chaos-short" runs.
 func short() options {
 	return options{rounds: 1, sessions: 60, flood: 60, lasts: 45 * time.Second, failing: 0.05, bound: 3 * time.Minute, handovers: 1}
 }

@@ -99,7 +99,7 @@ func runbook(t *testing.T, project string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := strings.NewReplacer("agentic-operator-metrics 8443", "agentic-operator-metrics "+port+":8443", "localhost:8443", "localhost:"+port, "NAME-run-1", sessions.Items[0].Name+"-run-1", "session NAME", "session "+sessions.Items[0].Name,
+	known := strings.NewReplacer("agentic-operator-metrics 8443", "agentic-operator-metrics "+port+":8443", "localhost:8443", "localhost:"+port, "session NAME", "session "+sessions.Items[0].Name,
 		"agentic-session=NAME", "agentic-session="+sessions.Items[0].Name, "node NODE", "node "+nodes.Items[0].Name)
 	blocks := strings.Split(string(content), "```sh\n")[1:]
 	if len(blocks) < 15 {
