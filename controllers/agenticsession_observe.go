@@ -229,7 +229,7 @@ func (r *AgenticSessionReconciler) observeTrustedCA(ctx context.Context, o *seen
 		return err
 	}
 	if bundle.Data[workload.TrustedCAKey] == "" {
-		o.world.Missing = append(o.world.Missing, fmt.Sprintf("the key %s of ConfigMap %s (the certificates that runners are to trust); put it in, or delete the ConfigMap", workload.TrustedCAKey, workload.TrustedCAConfigMap))
+		o.world.Missing = append(o.world.Missing, fmt.Sprintf("key %q is missing in ConfigMap %q of namespace %s, which holds the certificates that runners are to trust: put it in, or delete the ConfigMap; the session then goes on", workload.TrustedCAKey, workload.TrustedCAConfigMap, key.Namespace))
 	}
 	return nil
 }

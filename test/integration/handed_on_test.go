@@ -12,6 +12,23 @@ import (
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
 
+// TestTrustedCAWithoutCertificates: a ConfigMap that is yet to be filled, as OpenShift fills it, is waited for.
+func TestTrustedCAWithoutCertificates(t *testing.T) {
+	p := share(t)
+	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "trusted-ca-bundle"}}
+	p.create(bundle)
+	s := p.session("trusting", "hang")
+	says(t, s.tells(pending, v1alpha1.ReasonPrerequisiteMissing), "trusted-ca-bundle", "ca-bundle.crt")
+	p.patch(bundle, `{"data":{"ca-bundle.crt":"not a certificate"}}`)
+	s.reaches(running)
+	for _, volume := range s.pod().Spec.Volumes {
+		if volume.ConfigMap != nil && volume.ConfigMap.Name == bundle.Name {
+			return
+		}
+	}
+	t.Error("the runner does not have the certificates")
+}
+
 // TestWhatIsHandedOn: what the operator is told and what the project holds for its runners is what a
 // runner gets: image, proxy, Vertex AI with its credentials, the CA bundle, MCP servers.
 func TestWhatIsHandedOn(t *testing.T) {
