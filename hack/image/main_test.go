@@ -234,16 +234,19 @@ func TestSeveralPlatforms(t *testing.T) {
 		t.Errorf("printed %s, the registry holds %s, %v", line, digest, err)
 	}
 	holdsPlatforms(t, fetched, programs)
-	for _, place := range []string{"layout", "unpacked"} {
+	// As a base it gives each platform its own image.
+	makeImage(t, "--base", pushed, "--file", filepath.Join(from, "program-{arch}")+":/added", "--entrypoint", "/program", "--tag", tag,
+		"--platform", "linux/s390x", "--platform", "linux/amd64", "--oci-layout", filepath.Join(folder, "based"))
+	for _, place := range []string{"layout", "unpacked", "based"} {
 		all, err := layout.ImageIndexFromPath(filepath.Join(folder, place))
 		if err != nil {
 			t.Fatal(err)
 		}
 		manifest, err := all.IndexManifest()
-		if err != nil || len(manifest.Manifests) != 1 || manifest.Manifests[0].Digest != digest {
+		if err != nil || len(manifest.Manifests) != 1 || (manifest.Manifests[0].Digest == digest) != (place != "based") {
 			t.Fatalf("the %s holds %+v, %v", place, manifest, err)
 		}
-		inner, err := all.ImageIndex(digest)
+		inner, err := all.ImageIndex(manifest.Manifests[0].Digest)
 		if err != nil {
 			t.Fatal(err)
 		}
