@@ -31,7 +31,8 @@ func imageTargets(t *testing.T, arguments ...string) (dir string) {
 	dir = t.TempDir()
 	for _, program := range programs {
 		for _, arch := range append(labelledArchitectures(t), "") {
-			if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(program+"-"+arch, "-")), []byte("program of "+arch), 0o600); err != nil {
+			file := filepath.Join(dir, strings.TrimSuffix(program+"-"+arch, "-"))
+			if err := os.WriteFile(file, []byte("program of "+arch), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -45,7 +46,7 @@ func runMake(t *testing.T, arguments ...string) string {
 	cmd := exec.Command("make", append([]string{"-s", "-C", root}, arguments...)...)
 	for _, variable := range os.Environ() {
 		// The make that runs the tests must not tell this one what to do.
-		if name, _, _ := strings.Cut(variable, "="); !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}, name) {
+		if name, _, _ := strings.Cut(variable, "="); !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}, name) {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
@@ -203,8 +204,10 @@ func holdsProgramOf(t *testing.T, image v1.Image, program, arch string) {
 	if _, err := io.Copy(&all, content); errors.Join(err, content.Close()) != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(all.Bytes(), []byte("usr/local/bin/"+program)) || !bytes.Contains(all.Bytes(), []byte("program of "+arch)) {
-		t.Errorf("the image of %s for %s holds another program", program, arch)
+	for _, want := range []string{"usr/local/bin/" + program, "program of " + arch} {
+		if !bytes.Contains(all.Bytes(), []byte(want)) {
+			t.Errorf("the image of %s for %s does not hold %q", program, arch, want)
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ func Problems(older, newer *apiextensions.CustomResourceDefinition) []string {
 	return c.found
 }
 
+type version = apiextensions.CustomResourceDefinitionVersion
+
 // comparison gathers problems; path is where it is.
 type comparison struct {
 	path  string
@@ -66,8 +68,8 @@ func (c *comparison) below(step string, further func(*comparison)) {
 
 // version: OLM refuses an upgrade without a version that objects are stored in; and who speaks a
 // version would find it gone.
-func (c *comparison) version(older *apiextensions.CustomResourceDefinitionVersion, all []apiextensions.CustomResourceDefinitionVersion) {
-	at := slices.IndexFunc(all, func(v apiextensions.CustomResourceDefinitionVersion) bool { return v.Name == older.Name })
+func (c *comparison) version(older *version, all []version) {
+	at := slices.IndexFunc(all, func(v version) bool { return v.Name == older.Name })
 	if at < 0 {
 		c.say("version %s is gone", older.Name)
 		return
@@ -77,18 +79,20 @@ func (c *comparison) version(older *apiextensions.CustomResourceDefinitionVersio
 		if older.Served && !newer.Served {
 			c.say("is no longer served")
 		}
-		if status := func(v *apiextensions.CustomResourceDefinitionVersion) bool {
-			return v.Subresources != nil && v.Subresources.Status != nil
-		}; status(older) != status(newer) {
-			c.say("had a subresource status: %t, has one: %t", status(older), status(newer))
+		if hasStatus(older) != hasStatus(newer) {
+			c.say("had a subresource status: %t, has one: %t", hasStatus(older), hasStatus(newer))
 		}
-		if older.Schema == nil || older.Schema.OpenAPIV3Schema == nil || newer.Schema == nil || newer.Schema.OpenAPIV3Schema == nil {
+		if !hasSchema(older) || !hasSchema(newer) {
 			c.say("has no schema to compare")
 			return
 		}
 		c.schema(older.Schema.OpenAPIV3Schema, newer.Schema.OpenAPIV3Schema)
 	})
 }
+
+func hasStatus(v *version) bool { return v.Subresources != nil && v.Subresources.Status != nil }
+
+func hasSchema(v *version) bool { return v.Schema != nil && v.Schema.OpenAPIV3Schema != nil }
 
 func (c *comparison) schema(older, newer *apiextensions.JSONSchemaProps) {
 	c.same("the type", older.Type, newer.Type)
@@ -136,7 +140,8 @@ func (c *comparison) values(older, newer *apiextensions.JSONSchemaProps) {
 		c.say("the values are now limited")
 	}
 	for _, value := range older.Enum {
-		if len(newer.Enum) > 0 && !slices.ContainsFunc(newer.Enum, func(v apiextensions.JSON) bool { return bytes.Equal(v.Raw, value.Raw) }) {
+		same := func(v apiextensions.JSON) bool { return bytes.Equal(v.Raw, value.Raw) }
+		if len(newer.Enum) > 0 && !slices.ContainsFunc(newer.Enum, same) {
 			c.say("the value %s is no longer allowed", value.Raw)
 		}
 	}

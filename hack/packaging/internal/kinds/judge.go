@@ -37,11 +37,11 @@ func JudgeOf(crds []*apiextensionsv1.CustomResourceDefinition, o *unstructured.U
 
 func judge(props *apiextensionsv1.JSONSchemaProps) (*Judge, error) {
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil)
+	if err != nil {
 		return nil, fmt.Errorf("reading a schema: %w", err)
 	}
 	j := &Judge{}
-	var err error
 	if j.values, _, err = validation.NewSchemaValidator(internal); err != nil {
 		return nil, fmt.Errorf("reading the values of a schema: %w", err)
 	}
