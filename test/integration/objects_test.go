@@ -402,4 +402,20 @@ func sameChild(was, is client.Object, owner *v1alpha1.AgenticSession) error {
 	return nil
 }
 
+// contents is what an object holds besides its metadata.
+func contents(object client.Object) any {
+	switch object := object.(type) {
+	case *corev1.Secret:
+		return object.Data
+	case *rbacv1.Role:
+		return object.Rules
+	case *rbacv1.RoleBinding:
+		return []any{object.Subjects, object.RoleRef}
+	case *corev1.Service:
+		return []any{object.Spec.Selector, object.Spec.Type, object.Spec.ExternalName}
+	default:
+		return nil
+	}
+}
+
 var oneGi = resource.MustParse("1Gi")
