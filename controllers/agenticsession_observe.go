@@ -208,6 +208,9 @@ func (r *AgenticSessionReconciler) observePrerequisites(ctx context.Context, o *
 		}
 		o.world.Missing = lacking
 	}
+	if long := o.plan.Oversized(); long != "" {
+		o.world.Missing = append(o.world.Missing, long)
+	}
 	found, err := r.get(ctx, types.NamespacedName{Namespace: namespace, Name: workload.TrustedCAConfigMap}, partial("v1", "ConfigMap"))
 	o.plan.TrustedCA = found
 	return err
