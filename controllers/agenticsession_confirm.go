@@ -84,18 +84,17 @@ func (r *AgenticSessionReconciler) observePredecessor(ctx context.Context, o *se
 }
 
 // observeStrays looks for what is left of earlier runs that no cache shows: a Job that somebody put back
-// under its name a moment ago, and pods that lost their label and that no Job looks after. A new run must
-// not begin beside one. No watch tells when such a pod goes.
+// a moment ago, and pods that lost their label and that no Job looks after. A new run must not begin beside
+// one; it is removed first. No watch tells when such a pod goes.
 func (r *AgenticSessionReconciler) observeStrays(ctx context.Context, o *seen) (found bool, err error) {
 	s := o.world.Session
 	jobs := partialList("batch/v1", "JobList")
-	if err := r.Live.List(ctx, jobs, client.InNamespace(s.Namespace)); err != nil {
+	if err := r.Live.List(ctx, jobs, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSession: s.Name}); err != nil {
 		return false, fmt.Errorf("looking for Jobs of earlier runs: %w", err)
 	}
 	for i := range jobs.Items {
-		if belongs(&jobs.Items[i], s) {
-			o.world.Leftovers++
-			o.world.Again = o.world.Now.Add(lookAgain)
+		if job := (&batchv1.Job{ObjectMeta: jobs.Items[i].ObjectMeta}); belongs(job, s) {
+			o.addJob(job)
 			found = true
 		}
 	}

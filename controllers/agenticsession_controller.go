@@ -47,7 +47,7 @@ type AgenticSessionReconciler struct {
 
 	verified verified
 	leaving  leaving
-	begun    begun
+	starts   starts
 	dropped  sync.Once
 }
 
@@ -73,7 +73,7 @@ func (r *AgenticSessionReconciler) Reconcile(ctx context.Context, request ctrl.R
 	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.verified.forget(request.NamespacedName)
-			r.begun.forget(request.NamespacedName)
+			r.starts.forget(request.NamespacedName)
 			r.Metrics.TokenExpires(request.NamespacedName, time.Time{})
 			return ctrl.Result{}, nil
 		}

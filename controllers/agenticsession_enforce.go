@@ -60,7 +60,7 @@ func (r *AgenticSessionReconciler) provide(ctx context.Context, o *seen) error {
 	if o.blocked != nil {
 		return o.blocked
 	}
-	apply, introduced := r.applier(), o.world.Session
+	apply, asked, known, introduced := r.applier(), r.Clock.Now(), o.world.Session, o.world.Session
 	apply.LookFirst = o.world.Obstructed()
 	err := together(
 		func() (err error) {
@@ -96,6 +96,9 @@ func (r *AgenticSessionReconciler) provide(ctx context.Context, o *seen) error {
 		},
 	)
 	moved := !o.take(introduced)
+	if introduced != known && !moved {
+		r.starts.confirmed(introduced, asked)
+	}
 	o.refresh()
 	o.world.Absent = o.absent()
 	if err != nil || moved {

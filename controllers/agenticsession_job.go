@@ -27,9 +27,6 @@ func (r *AgenticSessionReconciler) ensureJob(ctx context.Context, o *seen) error
 	if w.Phase() != v1alpha1.PhaseCreating || w.Holds(session.RunnerLost) {
 		return nil
 	}
-	if due, err := r.jobIsDue(ctx, w); err != nil || !due {
-		return err
-	}
 	keys, err := r.secretKeys(ctx, o)
 	if err != nil {
 		return err
@@ -42,14 +39,18 @@ func (r *AgenticSessionReconciler) ensureJob(ctx context.Context, o *seen) error
 	if o.objects.token != nil {
 		desired.Annotations[v1alpha1.AnnotationServiceSecret] = serviceDigest(o.objects.token.Annotations)
 	}
+	if due, err := r.jobIsDue(ctx, w.Session); err != nil || !due {
+		return err
+	}
 	job, err := r.applier().Ensure(ctx, desired, nil)
 	if err != nil {
 		return err
 	}
 	w.Job = job.(*batchv1.Job)
+	r.starts.made(w.Session, w.Job.UID)
 	if ignored := o.plan.Ignored(); len(ignored) > 0 {
 		r.Events.Eventf(w.Session, nil, corev1.EventTypeWarning, v1alpha1.ReasonVariableIgnored, "MakeJob",
-			"%s of spec.environmentVariables is not used: a Secret of the project or the operator sets it; take it out of the spec, or change it in the Secret", short(strings.Join(ignored, ", ")))
+			"%s of spec.environmentVariables is not used: a Secret of the project, an annotation of the session or the operator sets it; take it out of the spec, or change it there", short(strings.Join(ignored, ", ")))
 	}
 	// At once, as the run may be over before the next pass.
 	return r.consumeRequests(ctx, o)

@@ -50,7 +50,7 @@ type objects struct {
 // observe reads all that a pass over the session needs, or fails.
 func (r *AgenticSessionReconciler) observe(ctx context.Context, s *v1alpha1.AgenticSession, now time.Time) (*seen, error) {
 	o := &seen{}
-	o.world = session.World{Now: now, Session: s, Problems: workload.Problems(s)}
+	o.world = session.World{Now: now, Session: s, Problems: workload.Problems(s), Made: r.starts.of(s).job}
 	for _, read := range []func(context.Context, *seen) error{
 		r.observeProject, r.observeObjects, r.observeRuns, r.observeRuntime, r.observePrerequisites, r.observeStorage, r.observeWorkspace,
 	} {
@@ -211,9 +211,30 @@ func (r *AgenticSessionReconciler) observePrerequisites(ctx context.Context, o *
 	if long := o.plan.Oversized(); long != "" {
 		o.world.Missing = append(o.world.Missing, long)
 	}
-	found, err := r.get(ctx, types.NamespacedName{Namespace: namespace, Name: workload.TrustedCAConfigMap}, partial("v1", "ConfigMap"))
-	o.plan.TrustedCA = found
-	return err
+	return r.observeTrustedCA(ctx, o)
+}
+
+// observeTrustedCA looks whether the project has certificates that its runners are to trust. OpenShift, for
+// instance, fills the ConfigMap a moment after somebody made it: a pod that mounts what is not there would not
+// start.
+func (r *AgenticSessionReconciler) observeTrustedCA(ctx context.Context, o *seen) error {
+	key := o.key(workload.TrustedCAConfigMap)
+	found, err := r.get(ctx, key, partial("v1", "ConfigMap"))
+	if err != nil || !found {
+		return err
+	}
+	o.plan.TrustedCA = true
+	if o.world.Phase() != v1alpha1.PhasePending {
+		return nil
+	}
+	bundle := &corev1.ConfigMap{}
+	if found, err := lookup(ctx, r.Live, key, bundle); err != nil || !found {
+		return err
+	}
+	if bundle.Data[workload.TrustedCAKey] == "" {
+		o.world.Missing = append(o.world.Missing, fmt.Sprintf("the key %s of ConfigMap %s (the certificates that runners are to trust); put it in, or delete the ConfigMap", workload.TrustedCAKey, workload.TrustedCAConfigMap))
+	}
+	return nil
 }
 
 // get reads an object and says whether it exists.
@@ -230,7 +251,7 @@ func lookup(ctx context.Context, from client.Reader, key types.NamespacedName, o
 	case apierrors.IsNotFound(err):
 		return false, nil
 	default:
-		return false, fmt.Errorf("reading %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, key, err)
+		return false, fmt.Errorf("reading %s %s: %w", kindOf(object), key, err)
 	}
 }
 

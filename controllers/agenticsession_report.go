@@ -87,6 +87,7 @@ func (r *AgenticSessionReconciler) write(ctx context.Context, w *session.World, 
 		stored.Status.Drop()
 	}
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
+	asked := r.Clock.Now()
 	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
 		return err
 	}
@@ -97,9 +98,9 @@ func (r *AgenticSessionReconciler) write(ctx context.Context, w *session.World, 
 	}
 	switch {
 	case d.Moves() && d.To == v1alpha1.PhaseCreating:
-		r.begun.add(changed)
+		r.starts.confirmed(changed, asked)
 	case d.Moves() || changed.Status.JobUID != "":
-		r.begun.forget(client.ObjectKeyFromObject(changed))
+		r.starts.forget(client.ObjectKeyFromObject(changed))
 	}
 	r.tell(ctx, was, changed, w, d)
 	w.Session = changed

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,8 @@ func (r *AgenticSessionReconciler) consumeRequests(ctx context.Context, o *seen)
 	var keys []string
 	switch asked := o.world.Session.Annotations[v1alpha1.AnnotationDesiredPhase]; {
 	case o.world.Honoured():
-		keys = append(keys, v1alpha1.AnnotationDesiredPhase, requestTime(o.world.Session))
+		keys = append(keys, v1alpha1.AnnotationDesiredPhase)
+		keys = append(keys, requestTimes(o.world.Session)...)
 	case asked != "" && session.Request(o.world.Session) == "":
 		// Left there, it would be in the way of the next request, and nobody would know why nothing
 		// happened.
@@ -45,11 +47,19 @@ func (o *seen) promptForced() bool {
 		job.Annotations[v1alpha1.AnnotationForceExecutePrompt] == "true"
 }
 
-func requestTime(s *v1alpha1.AgenticSession) string {
+// requestTimes are the times that go with the request: its own, and that of the request before, which it
+// overtook. A later one announces the next request.
+func requestTimes(s *v1alpha1.AgenticSession) []string {
+	own, other := v1alpha1.AnnotationStopRequestedAt, v1alpha1.AnnotationStartRequestedAt
 	if s.Annotations[v1alpha1.AnnotationDesiredPhase] == v1alpha1.DesiredRunning {
-		return v1alpha1.AnnotationStartRequestedAt
+		own, other = other, own
 	}
-	return v1alpha1.AnnotationStopRequestedAt
+	asked, err := time.Parse(time.RFC3339, s.Annotations[own])
+	before, otherErr := time.Parse(time.RFC3339, s.Annotations[other])
+	if err == nil && otherErr == nil && before.Before(asked) {
+		return []string{own, other}
+	}
+	return []string{own}
 }
 
 // operation is one step of a JSON patch (RFC 6902).

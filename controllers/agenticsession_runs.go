@@ -29,12 +29,8 @@ func (r *AgenticSessionReconciler) observeRuns(ctx context.Context, o *seen) err
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		if !belongs(job, s) {
-			continue
-		}
-		o.jobs = append(o.jobs, *job)
-		if o.world.Job == nil || o.world.Job.Name != job.Name {
-			o.world.Leftovers++
+		if belongs(job, s) {
+			o.addJob(job)
 		}
 	}
 	if err := r.observePods(ctx, o, r.Client, r.ofSession(s)...); err != nil {
@@ -54,6 +50,17 @@ func (r *AgenticSessionReconciler) observeRuns(ctx context.Context, o *seen) err
 		}
 	}
 	return r.observeRefusal(ctx, o)
+}
+
+// addJob takes a Job for one of the session's, the run's own or one that is left of an earlier run.
+func (o *seen) addJob(job *batchv1.Job) {
+	if o.hasJob(job.UID) {
+		return
+	}
+	o.jobs = append(o.jobs, *job)
+	if o.world.Job == nil || o.world.Job.Name != job.Name {
+		o.world.Leftovers++
+	}
 }
 
 // number finds out which run goes on where the status does not say: somebody else wrote the phase, or
@@ -121,6 +128,7 @@ func (r *AgenticSessionReconciler) observeJob(ctx context.Context, o *seen) erro
 	}
 	if job != nil && belongs(job, s) {
 		o.world.Job = job
+		o.addJob(job) // no list has it when its label was taken off
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"net/http"
 	"time"
 
@@ -184,4 +185,31 @@ func (p *plainWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 
 func (p *plainWatch) options(raw *metav1.ListOptions) *client.ListOptions {
 	return &client.ListOptions{Namespace: p.namespace, LabelSelector: p.kind.labels, FieldSelector: p.kind.fields, Raw: raw}
+}
+
+// patientReader reads for what maps the events of plain watches. An event that could not be mapped is lost,
+// and nothing else would wake what it concerns: so a read that fails is tried again until it is answered.
+type patientReader struct{ client.Reader }
+
+// Get reads an object. The error is that there is none, or the end of the context.
+func (p patientReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return insist(ctx, func(ctx context.Context) error { return p.Reader.Get(ctx, key, object, options...) })
+}
+
+// List reads objects of a kind. The error is that there is no such kind, or the end of the context.
+func (p patientReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return insist(ctx, func(ctx context.Context) error { return p.Reader.List(ctx, list, options...) })
+}
+
+func insist(ctx context.Context, read func(context.Context) error) error {
+	var answer error
+	again := wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.1, Cap: slowestRetry, Steps: math.MaxInt}
+	err := again.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
+		answer = read(ctx)
+		return answer == nil || apierrors.IsNotFound(answer) || meta.IsNoMatchError(answer), nil
+	})
+	if err != nil {
+		return errors.Join(answer, err)
+	}
+	return answer
 }

@@ -106,10 +106,7 @@ func (r *ProjectSettingsReconciler) Reconcile(ctx context.Context, request ctrl.
 	case !found || namespace.Labels[v1alpha1.LabelManaged] != "true":
 		outcome.Unserved = project.NotManaged()
 	default:
-		var plan *project.Plan
-		if plan, err = r.plan(ctx, settings); err == nil {
-			err = r.provide(ctx, plan, outcome)
-		}
+		err = r.provide(ctx, &project.Plan{Settings: settings, Callers: []string{r.Config.BackendNamespace, r.Config.Namespace}}, outcome)
 	}
 	if err != nil && apierrors.HasStatusCause(err, terminating) {
 		return ctrl.Result{}, nil
@@ -123,35 +120,28 @@ func (r *ProjectSettingsReconciler) Reconcile(ctx context.Context, request ctrl.
 	return ctrl.Result{}, nil
 }
 
-func (r *ProjectSettingsReconciler) plan(ctx context.Context, settings *v1alpha1.ProjectSettings) (*project.Plan, error) {
-	ports, err := r.runnerPorts(ctx, settings.Namespace)
-	return &project.Plan{
-		Settings:    settings,
-		Callers:     []string{r.Config.BackendNamespace, r.Config.Namespace},
-		RunnerPorts: ports,
-	}, err
-}
-
 // provide makes the objects of a project be as the settings say. What one of them lacks keeps none
 // of the others back. The error says that the pass is to be tried again.
 func (r *ProjectSettingsReconciler) provide(ctx context.Context, plan *project.Plan, outcome *project.Outcome) error {
 	errs := []error{r.provideAccess(ctx, plan, outcome)}
-	for _, part := range []struct {
-		condition string
-		objects   []client.Object
-	}{
-		{v1alpha1.ConditionScheduledRBACReady, []client.Object{plan.TriggerAccount(), plan.TriggerRole(), plan.TriggerBinding()}},
-		{v1alpha1.ConditionLimitRangeReady, []client.Object{plan.LimitRange()}},
-		{v1alpha1.ConditionNetworkPolicyReady, []client.Object{plan.NetworkPolicy()}},
-	} {
-		for _, object := range part.objects {
+	ensure := func(condition string, objects ...client.Object) {
+		for _, object := range objects {
 			if _, err := r.ensure(ctx, plan, object); err != nil {
 				problem, retry := explain(err)
-				outcome.Add(part.condition, problem)
+				outcome.Add(condition, problem)
 				errs = append(errs, retry)
 			}
 		}
 	}
+	ensure(v1alpha1.ConditionScheduledRBACReady, plan.TriggerAccount(), plan.TriggerRole(), plan.TriggerBinding())
+	ensure(v1alpha1.ConditionLimitRangeReady, plan.LimitRange())
+	var err error
+	if plan.RunnerPorts, err = r.runnerPorts(ctx, plan.Settings.Namespace); err != nil {
+		problem, retry := explain(err)
+		outcome.Add(v1alpha1.ConditionNetworkPolicyReady, problem)
+		return errors.Join(append(errs, retry)...)
+	}
+	ensure(v1alpha1.ConditionNetworkPolicyReady, plan.NetworkPolicy())
 	return errors.Join(errs...)
 }
 

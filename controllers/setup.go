@@ -82,7 +82,8 @@ func control(mgr ctrl.Manager, name string, settings *config.Config, sources []s
 type reading struct {
 	client client.Client
 	// seen is for what maps events: it has what caches have by now, and waits for no write, as the client
-	// does. A write that hangs would otherwise keep back the events of all.
+	// does. A write that hangs would otherwise keep back the events of all. Without caches it asks until it is
+	// answered.
 	seen client.Reader
 	// live reads from the API server.
 	live client.Reader
@@ -102,7 +103,7 @@ func readingFrom(mgr ctrl.Manager, settings *config.Config) (*reading, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client without caches: %w", err)
 	}
-	return &reading{client: direct, seen: direct, live: direct, settings: settings, source: func(w watched, wakes mapping) []source.Source {
+	return &reading{client: direct, seen: patientReader{direct}, live: direct, settings: settings, source: func(w watched, wakes mapping) []source.Source {
 		return plainWatches(direct, scoped(w, settings), wakes)
 	}}, nil
 }

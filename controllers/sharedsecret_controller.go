@@ -35,6 +35,8 @@ type SharedSecretReconciler struct {
 	Config *config.Config
 	Events events.EventRecorder
 
+	// seen reads for what maps events, without waiting for writes that are under way.
+	seen   client.Reader
 	memory copyMemory
 }
 
@@ -50,7 +52,7 @@ func (r *SharedSecretReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.Client, r.Live = from.client, from.live
+	r.Client, r.Live, r.seen = from.client, from.live, from.seen
 	table := watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{}, r)
 	return control(mgr, "sharedsecret", r.Config, from.sources(table, func(w watched) mapping { return w.copies }), r)
 }

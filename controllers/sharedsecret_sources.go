@@ -24,7 +24,7 @@ func (r *SharedSecretReconciler) bySecret(ctx context.Context, object client.Obj
 		return nil
 	}
 	managed := partialList("v1", "NamespaceList")
-	if err := r.Client.List(ctx, managed, client.MatchingLabels{v1alpha1.LabelManaged: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.seen.List(ctx, managed, client.MatchingLabels{v1alpha1.LabelManaged: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // namespaces that are seen later wake their copies themselves
 	}
 	var requests []reconcile.Request

@@ -80,7 +80,7 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler, c *Share
 		{object: &corev1.LimitRange{}, list: &corev1.LimitRangeList{}, labels: ours, projects: ofProject},
 		{object: &networkingv1.NetworkPolicy{}, list: &networkingv1.NetworkPolicyList{}, labels: ours, projects: ofProject},
 		{object: partial("v1", "Secret"), list: partialList("v1", "SecretList"), shared: true, strip: stripMetadata, sessions: r.bySecret, copies: c.bySecret},
-		{object: partial("v1", "ConfigMap"), list: partialList("v1", "ConfigMapList"), fields: trustedCA, strip: stripMetadata, sessions: nobody},
+		{object: partial("v1", "ConfigMap"), list: partialList("v1", "ConfigMapList"), fields: trustedCA, strip: stripMetadata, sessions: r.byProject},
 		{object: partial("v1", "Namespace"), list: partialList("v1", "NamespaceList"), clusterWide: true, labels: managed, strip: stripMetadata, sessions: r.byNamespace, projects: p.inNamespace, namespaces: itself, copies: c.byNamespace},
 		{object: &corev1.Event{}, list: &corev1.EventList{}, fields: refused, strip: stripEvent, sessions: byEvent},
 		{object: &v1alpha1.ProjectSettings{}, list: &v1alpha1.ProjectSettingsList{}, sessions: r.byProject, projects: itself, namespaces: itsNamespace, copies: c.byProject},
@@ -139,8 +139,6 @@ func ofProject(_ context.Context, object client.Object) []reconcile.Request {
 	}
 	return request(object.GetNamespace(), projectSettingsName)
 }
-
-func nobody(context.Context, client.Object) []reconcile.Request { return nil }
 
 // Woken says which sessions a change of an object wakes a pass over. It is for whoever tells of changes
 // without a manager: both the old and the new version of an object are to be given to it.
@@ -235,7 +233,7 @@ func yetToBegin(s *v1alpha1.AgenticSession) bool {
 
 func underWay(s *v1alpha1.AgenticSession) bool { return !s.Status.Phase.Terminal() }
 
-// byProject wakes the sessions that a change of the settings can concern: those that are not over.
+// byProject wakes the sessions that a change of the project can concern: those that are not over.
 func (r *AgenticSessionReconciler) byProject(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.inNamespace(ctx, object.GetNamespace(), underWay)
 }

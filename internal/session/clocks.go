@@ -39,6 +39,9 @@ func (w *World) Deadlines() []Deadline {
 	}
 	add("look", w.Again)
 	switch w.Phase() {
+	case v1alpha1.PhasePending, v1alpha1.PhaseStopping:
+		// What such a session waits for is watched. This is for what a watch did not tell.
+		add("look", w.NextLook())
 	case v1alpha1.PhaseCreating:
 		add("start", w.startDeadline())
 		add("settled", w.settled())
@@ -56,8 +59,8 @@ func (w *World) Deadlines() []Deadline {
 	return deadlines
 }
 
-// The times after which a running session looks again at what stands in the way of one of its
-// objects: as long as it has stood there, within these limits.
+// The times after which a session looks again at what it waits for, or what stands in the way of one of
+// its objects: as long as it has waited, within these limits.
 const (
 	soonestLook = 10 * time.Second
 	latestLook  = 10 * time.Minute
@@ -70,7 +73,7 @@ func (w *World) Obstructed() bool {
 	return w.Phase() == v1alpha1.PhaseRunning && ready != nil && ready.Reason == v1alpha1.ReasonNameCollision
 }
 
-// NextLook is when a running session looks again at what is in its way and does not go by itself.
+// NextLook is when a session looks again at what it waits for and nobody may tell of.
 func (w *World) NextLook() time.Time {
 	stood := soonestLook
 	if ready := find(w.Session.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -93,6 +94,15 @@ func tokenOf(age, left time.Duration) change {
 	}
 }
 
+// waiting is for how long the session has said that it is not ready.
+func waiting(d time.Duration) change {
+	return func(w *session.World) {
+		w.Session.Status.Conditions = append(w.Session.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: *ago(d),
+		})
+	}
+}
+
 func TestWakeIsTheFirstDeadline(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -103,8 +113,10 @@ func TestWakeIsTheFirstDeadline(t *testing.T) {
 		{"inactivity before token", inPhase(v1alpha1.PhaseRunning, started(50*time.Minute), tokenOf(20*time.Minute, 40*time.Minute)), 10 * time.Minute},
 		{"start alone, after the first seconds", inPhase(v1alpha1.PhaseCreating, provisioned(time.Minute)), 9 * time.Minute},
 		{"nothing", inPhase(v1alpha1.PhaseRunning, noLimits), 0},
-		{"Pending waits for events", inPhase(v1alpha1.PhasePending, missing), 0},
-		{"Stopping waits for events", inPhase(v1alpha1.PhaseStopping, pod(runnerUp(true))), 0},
+		{"Pending waits for events, and looks", inPhase(v1alpha1.PhasePending, missing), 10 * time.Second},
+		{"Pending looks less and less often", inPhase(v1alpha1.PhasePending, missing, waiting(3*time.Minute)), 3 * time.Minute},
+		{"Pending looks in the end", inPhase(v1alpha1.PhasePending, missing, waiting(time.Hour)), 10 * time.Minute},
+		{"Stopping waits for events, and looks", inPhase(v1alpha1.PhaseStopping, pod(runnerUp(true)), waiting(time.Minute)), time.Minute},
 		{"case 6: Stopped is quiet", inPhase(v1alpha1.PhaseStopped, token), 0},
 		{"case 6: Completed is quiet", inPhase(v1alpha1.PhaseCompleted, jobIs(batchv1.JobComplete, "")), 0},
 		{"case 6: Failed is quiet", inPhase(v1alpha1.PhaseFailed), 0},
@@ -125,7 +137,7 @@ func TestCase18AWakeFindsItsDeadlinePassed(t *testing.T) {
 		{"start", inPhase(v1alpha1.PhaseCreating, provisioned(time.Minute)), func(w *session.World) bool { return session.Decide(w).Rule == "start-timeout" }},
 		{"inactivity", inPhase(v1alpha1.PhaseRunning, job, recordedJob, active(time.Second)), func(w *session.World) bool { return session.Decide(w).Rule == "idle" }},
 		{"token renewal", inPhase(v1alpha1.PhaseRunning, job, noLimits, tokenOf(time.Second, time.Minute)), func(w *session.World) bool { return !w.Now.Before(w.RenewToken()) }},
-		{"end of a pod", inPhase(v1alpha1.PhaseStopping, pod(endsIn(time.Second))), func(w *session.World) bool { return len(w.Overdue()) == 1 }},
+		{"end of a pod", inPhase(v1alpha1.PhaseStopping, pod(endsIn(time.Second)), waiting(time.Hour)), func(w *session.World) bool { return len(w.Overdue()) == 1 }},
 		{"removal of the Job", inPhase(v1alpha1.PhaseFailed, pod(runnerExited(1, ""))), func(w *session.World) bool { return w.RemoveJob(w.Job) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

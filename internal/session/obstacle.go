@@ -24,7 +24,7 @@ func (w *World) obstacle() *Obstacle {
 		return w.podRefused()
 	}
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse && !w.unsettled() {
-		// Before, it mostly waits for its volume, or for a node that is being added.
+		// Before, it mostly waits for its volume, or for a place that is about to be free.
 		return &Obstacle{Object: "Pod " + pod.Name, Reason: v1alpha1.ReasonUnschedulable, Message: sentence("no node takes the runner pod", scheduled.Message)}
 	}
 	if found := waiting(pod); found != nil {

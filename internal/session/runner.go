@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 )
@@ -57,12 +59,12 @@ func (w *World) currentJob() *batchv1.Job {
 
 // replaced says that the Job of the run's name is not the one that was recorded.
 func (w *World) replaced() bool {
-	recorded := w.Session.Status.JobUID
-	return w.Job != nil && recorded != "" && string(w.Job.UID) != recorded
+	recorded := cmp.Or(types.UID(w.Session.Status.JobUID), w.Made)
+	return w.Job != nil && recorded != "" && w.Job.UID != recorded
 }
 
-// recorded says that the status knows of the run's Job, or that a pod shows that there was one: whoever
-// made it may not have lived to say so.
+// recorded says that the run has had its Job: the status knows of it, or this process made it and could
+// not say so yet, or a pod shows that there was one, whose maker did not live to say so.
 func (w *World) recorded() bool {
 	ofRun := func(pod corev1.Pod) bool {
 		return pod.Labels[v1alpha1.LabelRun] == strconv.FormatInt(w.Session.Status.Run, 10) &&
@@ -71,7 +73,7 @@ func (w *World) recorded() bool {
 	if w.Phase() == v1alpha1.PhaseCreating && slices.ContainsFunc(w.Pods, ofRun) {
 		return true
 	}
-	return w.Session.Status.JobUID != "" || isTrue(w.Session.Status.Conditions, v1alpha1.ConditionJobCreated) ||
+	return w.Session.Status.JobUID != "" || w.Made != "" || isTrue(w.Session.Status.Conditions, v1alpha1.ConditionJobCreated) ||
 		w.Phase() == v1alpha1.PhaseRunning
 }
 

@@ -216,7 +216,7 @@ func (w *World) unsettled() bool {
 }
 
 // settled is counted from when the Job was told: where many sessions begin at once, that may be long after
-// the run began. It leaves half of the time that a run has to start, so that what it lacks is told before.
+// the run began. It leaves half of the time that the run still has to start, so that what it lacks is told before.
 func (w *World) settled() time.Time {
 	if w.Session.Status.ProvisionedTime == nil {
 		return time.Time{}
@@ -225,9 +225,8 @@ func (w *World) settled() time.Time {
 	if made := find(w.Session.Status.Conditions, v1alpha1.ConditionJobCreated); made != nil && made.Status == metav1.ConditionTrue && made.LastTransitionTime.After(began) {
 		began = made.LastTransitionTime.Time
 	}
-	settled := began.Add(settling)
-	if half := w.Session.Status.ProvisionedTime.Add(w.Policy.StartDeadline / 2); w.Policy.StartDeadline > 0 && half.Before(settled) {
-		return half
+	if deadline := w.startDeadline(); !deadline.IsZero() {
+		return began.Add(min(settling, deadline.Sub(began)/2))
 	}
-	return settled
+	return began.Add(settling)
 }

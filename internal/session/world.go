@@ -59,6 +59,8 @@ type World struct {
 	// Leftovers counts Jobs of this session, or of an earlier session of its name, that are not
 	// the current run's.
 	Leftovers int
+	// Made is the UID of the Job that this process made for the run, for as long as the status may not tell.
+	Made types.UID
 	// PodRefusal is the newest answer of the API server to the Job controller's attempts to make
 	// the pod; empty when there was none, or it is older than the Job.
 	PodRefusal string

@@ -41,11 +41,18 @@ func (p *Plan) environment() []corev1.EnvVar {
 func (p *Plan) own() map[string]string {
 	own := map[string]string{}
 	for name, value := range p.Session.Spec.EnvironmentVariables {
-		if !slices.Contains(reserved, name) && !slices.Contains(p.SecretKeys, name) {
+		if !p.settled(name) {
 			own[name] = string(value)
 		}
 	}
 	return own
+}
+
+// settled says that a variable is not the session's to set: it is reserved, a Secret of the project has it,
+// or the session's annotation says what it is.
+func (p *Plan) settled(name string) bool {
+	return slices.Contains(reserved, name) || slices.Contains(p.SecretKeys, name) ||
+		name == parentSession && p.Session.Annotations[v1alpha1.AnnotationParentSessionID] != ""
 }
 
 // Ignored lists the variables that the session sets and its run does not get, as they come from a
@@ -55,7 +62,7 @@ func (p *Plan) Ignored() []string {
 	environment := p.environment()
 	for name := range p.Session.Spec.EnvironmentVariables {
 		secret := slices.ContainsFunc(environment, func(v corev1.EnvVar) bool { return v.Name == name && v.ValueFrom != nil })
-		if secret || slices.Contains(reserved, name) || slices.Contains(p.SecretKeys, name) {
+		if secret || p.settled(name) {
 			names = append(names, name)
 		}
 	}

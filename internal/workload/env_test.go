@@ -150,6 +150,14 @@ func TestASessionMayGiveItsParentInItsSpec(t *testing.T) {
 	if got, _ := value(t, p, "PARENT_SESSION_ID"); got != "session-9" {
 		t.Errorf("PARENT_SESSION_ID is %q", got)
 	}
+	// The workspace is that of the session in the annotation, so the runner is told of that one.
+	p.Session.Annotations = map[string]string{v1alpha1.AnnotationParentSessionID: "session-8"}
+	if got, _ := value(t, p, "PARENT_SESSION_ID"); got != "session-8" || workload.Parent(p.Session) != got {
+		t.Errorf("PARENT_SESSION_ID is %q where the annotation names session-8", got)
+	}
+	if ignored := p.Ignored(); len(ignored) != 1 {
+		t.Errorf("ignored: %v", ignored)
+	}
 }
 
 func TestThePromptIsUsedOnTheFirstRunOnly(t *testing.T) {

@@ -22,7 +22,6 @@ const (
 	tokenFile     = "bot-token"
 	vertexPath    = "/app/vertex"
 	trustedCAPath = "/etc/pki/tls/certs/ca-bundle.crt"
-	trustedCAKey  = "ca-bundle.crt"
 
 	// rootCAConfigMap is published in every namespace by Kubernetes itself.
 	rootCAConfigMap = "kube-root-ca.crt"
@@ -148,7 +147,7 @@ func (p *Plan) volumes() []corev1.Volume {
 		volumes = append(volumes, corev1.Volume{Name: "trusted-ca", VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: TrustedCAConfigMap},
-				Items:                []corev1.KeyToPath{{Key: trustedCAKey, Path: trustedCAKey}},
+				Items:                []corev1.KeyToPath{{Key: TrustedCAKey, Path: TrustedCAKey}},
 			},
 		}})
 	}
@@ -187,5 +186,5 @@ func (p *Plan) trustedCAMounts() []corev1.VolumeMount {
 	if !p.TrustedCA {
 		return nil
 	}
-	return []corev1.VolumeMount{{Name: "trusted-ca", MountPath: trustedCAPath, SubPath: trustedCAKey, ReadOnly: true}}
+	return []corev1.VolumeMount{{Name: "trusted-ca", MountPath: trustedCAPath, SubPath: TrustedCAKey, ReadOnly: true}}
 }

@@ -21,6 +21,7 @@ const (
 	IntegrationsSecret  = "ambient-non-vertex-integrations"
 	VertexSecret        = "ambient-vertex"
 	TrustedCAConfigMap  = "trusted-ca-bundle"
+	TrustedCAKey        = "ca-bundle.crt"
 
 	// TokenKey is the key of the token Secret that holds the ServiceAccount token.
 	TokenKey = "k8s-token"

@@ -38,6 +38,30 @@ func (s *session) worksIn(owner *session) {
 	}
 }
 
+// TestContinuationOverAGap: sessions that wait for a workspace are woken although the session between them and
+// its owner is gone.
+func TestContinuationOverAGap(t *testing.T) {
+	p := share(t)
+	owner := p.session("owner", "hang")
+	owner.reaches(running)
+	between := p.session("between", "hang", continues(owner))
+	between.tells(pending, v1alpha1.ReasonWorkspaceInUse)
+	last := p.session("last", "hang", continues(between))
+	last.tells(pending, v1alpha1.ReasonWorkspaceInUse)
+	between.stop()
+	between.reaches(stopped)
+	owner.stop()
+	last.reaches(running)
+	last.worksIn(owner)
+
+	p.delete(between.latest())
+	owner.start()
+	owner.tells(pending, v1alpha1.ReasonWorkspaceInUse)
+	last.stop()
+	last.reaches(stopped)
+	owner.reachesInRun(2, running)
+}
+
 // TestContinuation: a session that continues another goes on in its workspace, when that is free.
 func TestContinuation(t *testing.T) {
 	p := share(t)

@@ -68,6 +68,29 @@ func TestUnlabelledPod(t *testing.T) {
 	})
 }
 
+// TestCase21UnlabelledJob: a Job that lost its label while no operator looked is still the session's: it is
+// stopped, and started again.
+func TestCase21UnlabelledJob(t *testing.T) {
+	first := alone(t, nil)
+	p := newProject(t, first)
+	asked, over := p.session("stopped", "hang"), p.session("over", "exit 0")
+	asked.reaches(running)
+	over.reaches(completed)
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*session{asked, over} {
+		p.patch(p.jobOf(s), fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, v1alpha1.LabelSession))
+	}
+	asked.stop()
+	over.start()
+	p.operator = alone(t, nil)
+	asked.reaches(stopped)
+	over.reachesInRun(2, running)
+	asked.start()
+	asked.reachesInRun(2, running)
+}
+
 // TestCase24InTheWayOfARunningSession: somebody else's object in the place of one of a running
 // session's is told once and looked at from time to time. Nothing is written until it is gone.
 func TestCase24InTheWayOfARunningSession(t *testing.T) {

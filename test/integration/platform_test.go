@@ -83,10 +83,10 @@ func (s *session) stored(field string) any {
 }
 
 // rests waits until the operator has stopped writing about the project, and sees that it stays so. A
-// status that only tells of progress is written five seconds after a run began.
+// status that only tells of progress is written ten seconds after a run began.
 func (p *project) rests() {
 	p.t.Helper()
-	last := p.stopsWriting(6 * time.Second)
+	last := p.stopsWriting(11 * time.Second)
 	p.always(time.Second, "the operator rests", func() error {
 		if writes := p.operator.gate.written(p.name); len(writes) != last {
 			return fmt.Errorf("it wrote %v", writes[last:])

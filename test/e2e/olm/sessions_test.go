@@ -115,8 +115,14 @@ func begin(t *testing.T) {
 	t.Helper()
 	start(t, project, "starts", "never-ready\nhang", nil)
 	until(t, soon, "session starts to have its pod", func(ctx context.Context) (bool, string) {
-		s := reaches(t, project, "starts", v1alpha1.PhaseCreating)
-		return s.Status.JobUID != "" && len(runnerPods(t, project, "starts")) == 1, fmt.Sprintf("%+v", s.Status)
+		s, pods := &v1alpha1.AgenticSession{}, &corev1.PodList{}
+		if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: project, Name: "starts"}, s); err != nil {
+			return false, err.Error()
+		}
+		if err := cluster.Client.List(ctx, pods, client.InNamespace(project), client.MatchingLabels{v1alpha1.LabelSession: s.Name}); err != nil {
+			return false, err.Error()
+		}
+		return s.Status.Phase == v1alpha1.PhaseCreating && s.Status.JobUID != "" && len(pods.Items) == 1, fmt.Sprintf("%+v", s.Status)
 	})
 }
 
