@@ -42,6 +42,9 @@ func (r *AgenticSessionReconciler) observePrerequisites(ctx context.Context, o *
 		}
 		o.world.Missing = lacking
 	}
+	if long := o.plan.Oversized(); long != "" {
+		o.world.Missing = append(o.world.Missing, long)
+	}
 	return r.observeTrustedCA(ctx, o)
 }
 

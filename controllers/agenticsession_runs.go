@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +64,8 @@ func (o *seen) addJob(job *batchv1.Job) {
 }
 
 // number finds out which run goes on where the status does not say: somebody else wrote the phase, or
-// the number was dropped before it was recorded. It is that of the newest Job.
+// the number was dropped before it was recorded. It is that of the newest Job, by its name: its label
+// may say anything.
 func (r *AgenticSessionReconciler) number(ctx context.Context, s *v1alpha1.AgenticSession) error {
 	if s.Status.Run > 0 || !underWay(s) || s.Status.Phase == "" || s.Status.Phase == v1alpha1.PhasePending {
 		return nil
@@ -76,8 +76,8 @@ func (r *AgenticSessionReconciler) number(ctx context.Context, s *v1alpha1.Agent
 	}
 	s.Status.Run = 1
 	for i := range jobs.Items {
-		run, err := strconv.ParseInt(jobs.Items[i].Labels[v1alpha1.LabelRun], 10, 64)
-		if err == nil && run > s.Status.Run && ofThis(&jobs.Items[i], s) {
+		job := &jobs.Items[i]
+		if run := workload.RunOfJob(job.Name); run > s.Status.Run && ofThis(job, s) && workload.SessionOfJob(job.Name) == s.Name {
 			s.Status.Run = run
 		}
 	}

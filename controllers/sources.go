@@ -143,10 +143,27 @@ func ofProject(_ context.Context, object client.Object) []reconcile.Request {
 // Woken says which sessions a change of an object wakes a pass over. It is for whoever tells of changes
 // without a manager: both the old and the new version of an object are to be given to it.
 func (r *AgenticSessionReconciler) Woken() func(context.Context, client.Object) []reconcile.Request {
+	table := watches(r, &ProjectSettingsReconciler{}, &SharedSecretReconciler{})
+	return woken(r.Config, table, func(w watched) mapping { return w.sessions })
+}
+
+// Woken says the same of settings; seen is what maps events.
+func (r *ProjectSettingsReconciler) Woken(seen client.Reader) func(context.Context, client.Object) []reconcile.Request {
+	table := watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{seen: seen, Config: r.Config}, &SharedSecretReconciler{})
+	return woken(r.Config, table, func(w watched) mapping { return w.projects })
+}
+
+// Woken says the same of namespaces.
+func (r *NamespaceReconciler) Woken() func(context.Context, client.Object) []reconcile.Request {
+	table := watches(&AgenticSessionReconciler{}, &ProjectSettingsReconciler{}, &SharedSecretReconciler{})
+	return woken(r.Config, table, func(w watched) mapping { return w.namespaces })
+}
+
+func woken(settings *config.Config, table []watched, column func(watched) mapping) func(context.Context, client.Object) []reconcile.Request {
 	wakes := map[string]mapping{}
-	for _, w := range watches(r, &ProjectSettingsReconciler{}, &SharedSecretReconciler{}) {
-		if w.sessions != nil {
-			wakes[kindOf(w.object)] = served(r.Config, w.sessions)
+	for _, w := range table {
+		if mapped := column(w); mapped != nil {
+			wakes[kindOf(w.object)] = served(settings, mapped)
 		}
 	}
 	return func(ctx context.Context, object client.Object) []reconcile.Request {

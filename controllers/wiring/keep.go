@@ -125,18 +125,21 @@ func contents(object *unstructured.Unstructured) (string, error) {
 	return digest(held)
 }
 
+// pointer writes the name of a field as part of a path (RFC 6901): people may have put any in.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // replacement is a patch of an object as it is that makes it hold what is meant and nothing else. It
 // fails if somebody has written it meanwhile.
 func replacement(meant, now *unstructured.Unstructured) ([]byte, error) {
 	patch := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": now.GetResourceVersion()}}
 	for field := range now.Object {
 		if _, wanted := meant.Object[field]; !wanted && !shared[field] {
-			patch = append(patch, map[string]any{"op": "remove", "path": "/" + field})
+			patch = append(patch, map[string]any{"op": "remove", "path": "/" + pointer.Replace(field)})
 		}
 	}
 	for field, value := range meant.Object {
 		if !shared[field] {
-			patch = append(patch, map[string]any{"op": "add", "path": "/" + field, "value": value})
+			patch = append(patch, map[string]any{"op": "add", "path": "/" + pointer.Replace(field), "value": value})
 		}
 	}
 	text, err := json.Marshal(patch)

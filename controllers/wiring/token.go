@@ -21,6 +21,9 @@ const (
 	// reading metrics, and for no longer than this.
 	scrapeTokenLife = 24 * time.Hour
 
+	// aheadOfOurs is by how much the clock of the replica that led before may have been ahead.
+	aheadOfOurs = time.Hour
+
 	annotationTokenExpires = "ambient-code.io/token-expires-at"
 	annotationTokenAccount = "ambient-code.io/token-account-uid"
 	// annotationAuthority is a fingerprint of the certificates that lie beside the token.
@@ -47,8 +50,8 @@ func (r *Reconciler) ensureToken(ctx context.Context, w *watches, world *monitor
 	}
 	now := r.Clock.Now()
 	if have != nil && r.intact(world, have, account) {
-		refreshed, expires := moment(have, monitoring.AnnotationRefreshed), moment(have, annotationTokenExpires)
-		if renewal := refreshed.Add(expires.Sub(refreshed) * 2 / 3); now.Before(renewal) {
+		expires := moment(have, annotationTokenExpires)
+		if renewal := renewalOf(have, now); now.Before(renewal) {
 			world.TokenRefreshedAt = have.Annotations[monitoring.AnnotationRefreshed]
 			wake.or(renewal)
 			return nil, nil
@@ -96,7 +99,7 @@ func (r *Reconciler) mint(ctx context.Context, place monitoring.Place, world *mo
 	}
 	// By the operator's clock, as it decides by that: the server's may differ.
 	granted := scrapeTokenLife
-	if seconds := request.Spec.ExpirationSeconds; seconds != nil {
+	if seconds := request.Spec.ExpirationSeconds; seconds != nil && *seconds < life {
 		granted = time.Duration(*seconds) * time.Second
 	}
 	refreshed := now.UTC().Format(time.RFC3339Nano)
@@ -139,6 +142,17 @@ func (r *Reconciler) intact(world *monitoring.World, have, account *metav1.Parti
 		have.Annotations[annotationAuthority] == fingerprint(world.Serving.Authority) &&
 		entry != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+monitoring.TokenKey+`"`) &&
 		(world.Serving.Authority == "" || strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+monitoring.AuthorityKey+`"`))
+}
+
+// renewalOf is when the token in a Secret is to be renewed, after two thirds of its life. It is due where
+// what the Secret says makes no sense, as anybody who may write it can write that as well: a token from the
+// future, or one that lives for longer than any that was asked for.
+func renewalOf(have *metav1.PartialObjectMetadata, now time.Time) time.Time {
+	refreshed, expires := moment(have, monitoring.AnnotationRefreshed), moment(have, annotationTokenExpires)
+	if life := expires.Sub(refreshed); !refreshed.After(now.Add(aheadOfOurs)) && life <= 2*scrapeTokenLife {
+		return refreshed.Add(life * 2 / 3)
+	}
+	return time.Time{}
 }
 
 // fingerprint tells contents apart; empty for none.

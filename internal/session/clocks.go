@@ -200,6 +200,10 @@ func (w *World) endOf(pod *corev1.Pod) time.Time {
 	return end
 }
 
+// longestActive is the longest deadline of a Job in seconds, ten years: more is never meant, and the Job
+// controller, which counts in nanoseconds, would take it for one that has passed.
+const longestActive = 10 * 365 * 24 * 60 * 60
+
 // JobDeadline is how many seconds the Job may be active, counted by the Job controller from the
 // Job's start; 0 means no limit. spec.timeout counts from the start of the runner, so the time
 // that the Job waited before is added: as much as it may take at the most while the runner has
@@ -208,6 +212,7 @@ func (w *World) JobDeadline(timeout int64) int64 {
 	if timeout <= 0 {
 		return 0
 	}
+	timeout = min(timeout, longestActive)
 	started := w.Session.Status.StartTime
 	if w.Job == nil || w.Job.Status.StartTime == nil || started == nil {
 		if w.Policy.StartDeadline <= 0 {
@@ -215,5 +220,5 @@ func (w *World) JobDeadline(timeout int64) int64 {
 		}
 		return timeout + int64(w.Policy.StartDeadline/time.Second)
 	}
-	return timeout + max(0, int64(started.Sub(w.Job.Status.StartTime.Time)/time.Second))
+	return min(longestActive, timeout+max(0, int64(started.Sub(w.Job.Status.StartTime.Time)/time.Second)))
 }

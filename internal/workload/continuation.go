@@ -91,9 +91,12 @@ func (p *Plan) claimName() string {
 	return WorkspaceName(p.Session.Name)
 }
 
-// followWorkspace has the plan use the workspace that the run in progress uses.
+// followWorkspace has the plan use the workspace that the run in progress uses. What cannot be a
+// session's name was not written by the operator, and the API server would not even look for it.
 func (p *Plan) followWorkspace(job *batchv1.Job) {
-	p.Continued = job.Annotations[v1alpha1.AnnotationContinuedSession]
+	if p.Continued = job.Annotations[v1alpha1.AnnotationContinuedSession]; !validName.MatchString(p.Continued) {
+		p.Continued = ""
+	}
 }
 
 // Mounts says that a pod uses a volume claim and has not ended.

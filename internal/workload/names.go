@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
@@ -73,6 +74,22 @@ func SessionOfJob(name string) string {
 	return ""
 }
 
+// lastRun is the highest number that a run can have: with more digits a Job's name would not fit.
+const lastRun = 999_999
+
+// RunOfJob is the run whose Job could have this name; 0 when none's could. Unlike a label, a name is never
+// changed.
+func RunOfJob(name string) int64 {
+	parts := jobName.FindStringSubmatch(name)
+	if parts == nil {
+		return 0
+	}
+	if run, err := strconv.ParseInt(parts[2], 10, 64); err == nil && run <= lastRun {
+		return run
+	}
+	return 0
+}
+
 // validName is a name from which all names above can be made: the Service's must be a DNS label
 // (63 characters), and so must the Job's with six digits for the run.
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
@@ -97,6 +114,9 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	}
 	if s.Name == reservedName {
 		problems = append(problems, fmt.Sprintf("the name %q is that of the project's own %s: create the session anew with another name", s.Name, ServiceAccountName(s.Name)))
+	}
+	if run := s.Status.Run; run < 0 || run >= lastRun {
+		problems = append(problems, fmt.Sprintf("status.run is %d, after which no run can be numbered: create the session anew", run))
 	}
 	if len(s.Spec.InitialPrompt) > maxEnvBytes {
 		problems = append(problems, fmt.Sprintf("spec.initialPrompt has %d bytes, more than the %d that a runner can be started with: shorten it, or put it into a file of a repository", len(s.Spec.InitialPrompt), maxEnvBytes))
@@ -138,4 +158,17 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 		seen[name] = true
 	}
 	return problems
+}
+
+// Oversized says why no run can begin with what the project's settings hold; empty when one can. What a
+// session holds itself is among its Problems: those fail it, while settings can be mended for
+// all that wait.
+func (p *Plan) Oversized() string {
+	if p.Project == nil {
+		return ""
+	}
+	if size := len(encode(p.Project.Spec.MCPServers, "")); size > maxEnvBytes {
+		return fmt.Sprintf("spec.mcpServers of ProjectSettings %s in namespace %s has %d bytes as JSON, more than the %d that a runner can be started with: shorten it; the session then goes on", p.Project.Name, p.Project.Namespace, size, maxEnvBytes)
+	}
+	return ""
 }

@@ -150,6 +150,9 @@ func FuzzSessionOfJob(f *testing.F) {
 		if got := workload.SessionOfJob(workload.JobName(session, run)); got != session {
 			t.Errorf("the Job of run %d of %q is of %q", run, session, got)
 		}
+		if got := workload.RunOfJob(workload.JobName(session, run)); got != run && (got != 0 || run < 1_000_000) {
+			t.Errorf("the Job of run %d of %q is of run %d", run, session, got)
+		}
 	})
 }
 

@@ -39,6 +39,8 @@ type api struct {
 	objects map[string]map[types.NamespacedName]client.Object
 	log     map[string][]*change
 	made    map[string]int
+	// refuses says why somebody's object is refused; nil when it is not.
+	refuses func(by, kind, name string) error
 	// written is told of every write, with who made it.
 	written func(by, kind string, was, is client.Object)
 }
@@ -115,10 +117,16 @@ func (a *api) create(by string, object client.Object) error {
 			return refused
 		}
 	}
+	if err := a.refuses(by, kind, key.Name); err != nil {
+		return err
+	}
 	if a.objects[kind][key] != nil {
 		return apierrors.NewAlreadyExists(resource(kind), key.Name)
 	}
 	stored := object.DeepCopyObject().(client.Object)
+	if kind == "PersistentVolumeClaim" {
+		stored.SetFinalizers([]string{claimProtection})
+	}
 	id := kind + " " + key.String()
 	a.made[id]++
 	stored.SetUID(types.UID(fmt.Sprintf("%s#%d", id, a.made[id])))
@@ -253,6 +261,11 @@ func apart(was, is client.Object, status bool) client.Object {
 		if status {
 			kept.(*batchv1.Job).Status = is.(*batchv1.Job).Status
 		}
+	case *v1alpha1.ProjectSettings:
+		kept.(*v1alpha1.ProjectSettings).Status = w.Status
+		if status {
+			kept.(*v1alpha1.ProjectSettings).Status = is.(*v1alpha1.ProjectSettings).Status
+		}
 	case *corev1.Pod:
 		kept.(*corev1.Pod).Status = w.Status
 		if status {
@@ -266,6 +279,8 @@ func specChanged(was, is client.Object) bool {
 	switch w := was.(type) {
 	case *v1alpha1.AgenticSession:
 		return !equality.Semantic.DeepEqual(w.Spec, is.(*v1alpha1.AgenticSession).Spec)
+	case *v1alpha1.ProjectSettings:
+		return !equality.Semantic.DeepEqual(w.Spec, is.(*v1alpha1.ProjectSettings).Spec)
 	case *batchv1.Job:
 		return !equality.Semantic.DeepEqual(w.Spec, is.(*batchv1.Job).Spec)
 	default:

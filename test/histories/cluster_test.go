@@ -8,12 +8,14 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/session"
+	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
 const cluster = "the cluster"
@@ -168,6 +170,10 @@ func (h *history) makePod(job *batchv1.Job) bool {
 		return false
 	}
 	h.pods++
+	if h.full["Pod"] {
+		h.refusePod(job)
+		return false
+	}
 	yes := true
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = job.Namespace, fmt.Sprintf("%s-%d", job.Name, h.pods)
@@ -185,6 +191,74 @@ func (h *history) makePod(job *batchv1.Job) bool {
 	}
 	job.Status.Active = 1
 	h.write(job, true)
+	return true
+}
+
+// refusePod has the Job controller tell that it may make no pod, in an Event, as it does.
+func (h *history) refusePod(job *batchv1.Job) {
+	h.note("the pod of Job %s is refused", job.Name)
+	at := metav1.NewTime(h.now().Truncate(time.Second))
+	event := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name + ".refused"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Job", Namespace: job.Namespace, Name: job.Name, UID: job.UID},
+		Reason:         "FailedCreate", LastTimestamp: at,
+		Message: fmt.Sprintf("Error creating: pods \"%s-%d\" is forbidden: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1", job.Name, h.pods),
+	}
+	if known := h.api.objects["Event"][client.ObjectKeyFromObject(event)]; known != nil {
+		event.SetUID(known.GetUID())
+		event.SetResourceVersion(known.GetResourceVersion())
+		h.write(event, false)
+		return
+	}
+	if err := h.api.create(cluster, event); err != nil {
+		h.complain("the model of the cluster is wrong: %v", err)
+	}
+}
+
+// limited are the kinds of which a quota may allow no more.
+var limited = []string{"Job", "PersistentVolumeClaim", "Pod", "Secret", "Service"}
+
+// refuses is the quota of the project, as the operator meets it.
+func (h *history) refuses(by, kind, name string) error {
+	if !h.full[kind] || !strings.HasPrefix(by, "operator") {
+		return nil
+	}
+	h.count("creations refused for a quota")
+	return apierrors.NewForbidden(resource(kind), name, fmt.Errorf("exceeded quota: team, requested: count/%ss=1", strings.ToLower(kind)))
+}
+
+// claimProtection keeps volume claims for as long as pods use them.
+const claimProtection = "kubernetes.io/pvc-protection"
+
+// placeable says that a scheduler finds the volume claims of a pod.
+func (h *history) placeable(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		source := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil {
+			continue
+		}
+		claim := h.api.objects["PersistentVolumeClaim"][types.NamespacedName{Namespace: pod.Namespace, Name: source.ClaimName}]
+		if claim == nil || claim.GetDeletionTimestamp() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// freeClaim lets a claim go that is being deleted and that no pod uses.
+func (h *history) freeClaim(object client.Object) bool {
+	if object.GetDeletionTimestamp() == nil || !slices.Contains(object.GetFinalizers(), claimProtection) {
+		return false
+	}
+	for _, pod := range h.api.list("Pod") {
+		if pod := pod.(*corev1.Pod); pod.Spec.NodeName != "" && workload.Mounts(pod, object.GetName()) {
+			return false
+		}
+	}
+	freed := object.DeepCopyObject().(client.Object)
+	freed.SetFinalizers(slices.DeleteFunc(freed.GetFinalizers(), func(f string) bool { return f == claimProtection }))
+	h.note("volume claim %s is let go", object.GetName())
+	h.write(freed, false)
 	return true
 }
 
@@ -208,7 +282,13 @@ func (h *history) podStep(pod *corev1.Pod, ends bool) bool {
 		if h.deaf[pod.UID] {
 			return false
 		}
+		if runner != nil && runner.State.Terminated != nil {
+			h.endPod(pod) // what outlived the runner ends as well
+			return true
+		}
 		h.exit(pod, []int32{143, 143, 0, 137}[h.pick(4)], false)
+	case pod.Spec.NodeName == "" && !h.placeable(pod):
+		return false
 	case pod.Spec.NodeName == "":
 		pod.Spec.NodeName = "node"
 		h.note("pod %s is scheduled", pod.Name)
@@ -281,7 +361,7 @@ func (h *history) endPod(pod *corev1.Pod) {
 }
 
 // collected are the kinds that the garbage collector looks after here.
-var collected = []string{"Pod", "Job", "Secret", "ServiceAccount", "Role", "RoleBinding", "Service", "PersistentVolumeClaim"}
+var collected = []string{"Pod", "Job", "Secret", "ServiceAccount", "Role", "RoleBinding", "Service", "PersistentVolumeClaim", "LimitRange", "NetworkPolicy"}
 
 // collect does one thing that the garbage collector has to do, and says whether there was any.
 func (h *history) collect() bool {
@@ -296,6 +376,9 @@ func (h *history) collect() bool {
 }
 
 func (h *history) collectOne(kind string, object client.Object) bool {
+	if h.freeClaim(object) {
+		return true
+	}
 	if slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents) && !h.hasDependents(object.GetUID()) {
 		freed := object.DeepCopyObject().(client.Object)
 		freed.SetFinalizers(slices.DeleteFunc(freed.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerDeleteDependents }))
@@ -332,7 +415,7 @@ func (h *history) endNamespace() bool {
 	if namespace == nil || namespace.GetDeletionTimestamp() == nil {
 		return false
 	}
-	for _, kind := range append([]string{"AgenticSession"}, collected...) {
+	for _, kind := range append([]string{"AgenticSession", "ProjectSettings"}, collected...) {
 		for _, object := range h.api.list(kind) {
 			if object.GetNamespace() == project && object.GetDeletionTimestamp() == nil {
 				background := metav1.DeletePropagationBackground

@@ -3,6 +3,7 @@ package histories
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -80,8 +81,10 @@ type history struct {
 	recorded map[string]bool
 	// ledger counts phase changes, unanswered those whose writer never got the answer.
 	ledger, unanswered map[session.Edge]int
-	// ended says that the namespace is being deleted.
-	ended bool
+	// ended says that the namespace is being deleted; claimLost that somebody deleted a volume claim.
+	ended, claimLost bool
+	// full are the kinds of which the project's quota allows no more.
+	full map[string]bool
 	// began is the version at which the pass in progress began.
 	began int64
 
@@ -95,7 +98,7 @@ func newHistory(seed uint64, selections map[string]selection) *history {
 		random: rand.New(rand.NewPCG(seed, 1)), selections: selections, calls: make(chan *call, 64),
 		clock:   testingclock.NewFakePassiveClock(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)),
 		stories: map[string]*story{}, deaf: map[types.UID]bool{}, exits: map[types.UID]int32{}, taken: map[types.UID]bool{}, recorded: map[string]bool{},
-		ledger: map[session.Edge]int{}, unanswered: map[session.Edge]int{}, happened: map[string]int{},
+		ledger: map[session.Edge]int{}, unanswered: map[session.Edge]int{}, happened: map[string]int{}, full: map[string]bool{},
 	}
 	h.trouble = trouble{
 		refused: []float64{0, 0, 0.02, 0.1}[h.pick(4)],
@@ -105,15 +108,18 @@ func newHistory(seed uint64, selections map[string]selection) *history {
 		lags:    h.chance(0.7),
 	}
 	h.api = newAPI(h.now)
-	h.api.written = h.judge
+	h.api.written, h.api.refuses = h.judge, h.refuses
 	for _, name := range []string{project, settings.Namespace} {
 		h.make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	h.heal()
 	h.operator = h.newProcess()
 	h.begin("one", "")
-	if h.chance(0.3) {
-		h.begin("two", []string{"", "one"}[h.pick(2)])
+	if h.chance(0.4) {
+		h.begin("two", []string{"", "one", "one"}[h.pick(3)])
+		if h.chance(0.5) {
+			h.begin("three", []string{"", "one", "two", "two"}[h.pick(4)])
+		}
 	}
 	return h
 }
@@ -188,7 +194,7 @@ func (h *history) serve(m *pass, c *call) error {
 	if h.chance(h.trouble.refused) {
 		h.count("calls refused")
 		h.note("  %s fails", c.what)
-		if c.what != "" && !strings.HasPrefix(c.what, "status") {
+		if !strings.HasPrefix(c.what, "status AgenticSession") {
 			return refusals[h.pick(len(refusals)-1)]
 		}
 		return refusals[h.pick(len(refusals))]
@@ -214,7 +220,8 @@ var refusals = []error{
 	apierrors.NewTooManyRequests("try again", 1),
 	apierrors.NewServerTimeout(resource("x"), "write", 1),
 	errors.New("connection refused"),
-	// A write that names no version conflicts only with one that makes an event.
+	// A write that names no version conflicts only with one that makes an event, and so does one that takes
+	// a conflict for that.
 	apierrors.NewConflict(resource("x"), "x", errors.New("the object has been modified")),
 }
 
@@ -281,15 +288,12 @@ func (h *history) onePod() {
 
 // deed has people do something to a session.
 func (h *history) deed() {
-	names := []string{"one"}
-	if h.stories["two"] != nil {
-		names = append(names, "two")
-	}
+	names := h.names()
 	name := names[h.pick(len(names))]
 	s := h.session(name)
 	if s == nil {
 		if !h.ended && h.chance(0.5) {
-			h.begin(name, "")
+			h.begin(name, append(names, "", "")[h.pick(len(names)+2)])
 		}
 		return
 	}
@@ -314,12 +318,12 @@ func (h *history) work() bool {
 	} else if h.chance(0.5) {
 		h.catchUp()
 	}
-	key, due := h.operator.due()
+	what, due := h.operator.due()
 	if !due {
 		return false
 	}
-	h.note("%s looks at %s", h.operator.name(), key.Name)
-	h.drive(h.operator.begin(key))
+	h.note("%s looks at %s %s", h.operator.name(), what.controller, what.key.Name)
+	h.drive(h.operator.begin(what))
 	return true
 }
 
@@ -369,13 +373,14 @@ func (h *history) settle(ends bool) {
 	h.heal()
 	passes, until := h.passes, h.now().Add(15*time.Minute)
 	for rounds := 0; len(h.complaints) == 0; rounds++ {
-		if h.passes-passes > 200*len(h.stories) || rounds > 5000 {
+		if h.passes-passes > 200*(2+len(h.stories)) || rounds > 5000 {
 			h.complain("%d passes and %d rounds, and the operator does not come to rest", h.passes-passes, rounds)
 			return
 		}
 		if h.work() || h.clusterWorks(ends) {
 			continue
 		}
+		h.judgeWaits()
 		next := h.nextWake()
 		if next.IsZero() || next.After(until) {
 			next = until
@@ -417,17 +422,50 @@ func (h *history) nextWake() time.Time {
 	return first
 }
 
+// names are those of the sessions that there are or were.
+func (h *history) names() []string { return slices.Sorted(maps.Keys(h.stories)) }
+
+// unasked makes a pass that nobody asked for, and says how many writes it made.
+func (h *history) unasked(controller string, key types.NamespacedName) int {
+	writes := h.writes
+	h.note("an unasked look at %s %s", controller, key.Name)
+	h.drive(h.operator.begin(item{controller, key}))
+	return h.writes - writes
+}
+
+// judgeWaits: what a session waits for wakes it, and not only the look that makes up for what a watch did
+// not tell. Of pods whose label was taken off nothing tells, and a pass that failed is tried again.
+func (h *history) judgeWaits() {
+	for _, name := range h.names() {
+		s, key := h.session(name), types.NamespacedName{Namespace: project, Name: name}
+		if s == nil || s.DeletionTimestamp != nil || h.ended || h.operator.queue[item{ofSessions, key}].retries > 0 {
+			continue
+		}
+		if phase := orPending(s.Status.Phase); phase != v1alpha1.PhasePending && phase != v1alpha1.PhaseStopping || hidden(alive(h, "")) {
+			continue
+		}
+		if writes := h.unasked(ofSessions, key); writes > 0 {
+			h.complain("session %s waits, and an unasked pass over it makes %d writes", name, writes)
+		}
+	}
+}
+
 // judgeQuiet: a pass that nobody asked for changes nothing, so no wake-up was missed.
 func (h *history) judgeQuiet() {
-	for _, name := range []string{"one", "two"} {
+	for _, name := range h.names() {
 		if h.session(name) == nil || len(h.complaints) > 0 {
 			continue
 		}
-		writes := h.writes
-		h.note("an unasked look at %s", name)
-		h.drive(h.operator.begin(types.NamespacedName{Namespace: project, Name: name}))
-		if h.writes != writes {
-			h.complain("the operator rests, and an unasked pass over %s makes %d writes", name, h.writes-writes)
+		if writes := h.unasked(ofSessions, types.NamespacedName{Namespace: project, Name: name}); writes > 0 {
+			h.complain("the operator rests, and an unasked pass over %s makes %d writes", name, writes)
+		}
+	}
+	for _, what := range []item{{ofProjects, settingsKey}, {ofNamespaces, types.NamespacedName{Name: project}}} {
+		if len(h.complaints) > 0 {
+			return
+		}
+		if writes := h.unasked(what.controller, what.key); writes > 0 {
+			h.complain("the operator rests, and an unasked pass over %s makes %d writes", what, writes)
 		}
 	}
 }

@@ -52,10 +52,11 @@ func nameOf(was, is client.Object) string {
 	return was.GetName() + ", which is gone"
 }
 
+// alive are the pods of a session that have not ended; of all sessions without a name.
 func alive(h *history, name string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, object := range h.api.list("Pod") {
-		if pod := object.(*corev1.Pod); ofSession(pod, name) && !podEnded(pod) {
+		if pod := object.(*corev1.Pod); (name == "" || ofSession(pod, name)) && !podEnded(pod) {
 			pods = append(pods, pod)
 		}
 	}
@@ -65,6 +66,11 @@ func alive(h *history, name string) []*corev1.Pod {
 // told are the pods among them that still say whose they are.
 func told(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelSession] == "" })
+}
+
+// hidden says that there are others among them.
+func hidden(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelSession] == "" })
 }
 
 // runners are the pods of a session that are alive. One whose label was taken off counts as long as the
@@ -271,7 +277,7 @@ func (h *history) judgeRest() {
 			h.complain("session %s rests at generation %d of %d", name, s.Status.ObservedGeneration, s.Generation)
 		}
 		ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
-		if ready == nil || ready.ObservedGeneration != s.Generation || (ready.Status == metav1.ConditionTrue) != (phase == v1alpha1.PhaseRunning) && !t.tokenLost {
+		if ready == nil || ready.ObservedGeneration != s.Generation || (ready.Status == metav1.ConditionTrue) != (phase == v1alpha1.PhaseRunning) && !t.tokenLost && !h.withoutClaim(ready) {
 			h.complain("session %s rests in %s with Ready %v", name, phase, ready)
 		}
 		switch {
@@ -280,11 +286,32 @@ func (h *history) judgeRest() {
 		case phase == v1alpha1.PhaseRunning:
 			h.judgeRunning(s)
 		case phase == v1alpha1.PhasePending && ready != nil && ready.Reason == v1alpha1.ReasonWorkspaceInUse:
+			h.judgeWaiting(s)
 		default:
 			h.complain("session %s rests in %s, which is no place to rest", name, phase)
 		}
 	}
+	h.judgeProject()
 	h.judgeCounters()
+}
+
+// withoutClaim says that a session is not well because somebody deleted its volume claim, which is there
+// for as long as the run.
+func (h *history) withoutClaim(ready *metav1.Condition) bool {
+	return h.claimLost && ready != nil && (ready.Reason == v1alpha1.ReasonBeingDeleted || ready.Reason == v1alpha1.ReasonMissing)
+}
+
+// judgeWaiting: for the workspace of another session waits only who must have it, or whom another session
+// keeps from it that has not ended.
+func (h *history) judgeWaiting(s *v1alpha1.AgenticSession) {
+	for _, name := range h.names() {
+		if other := h.session(name); other != nil && name != s.Name && !other.Status.Phase.Terminal() {
+			return
+		}
+	}
+	if !workload.NeedsParentWorkspace(s) {
+		h.complain("session %s waits for a workspace that nobody uses", s.Name)
+	}
 }
 
 func (h *history) judgeGone(name string, s *v1alpha1.AgenticSession) {
@@ -314,9 +341,15 @@ func (h *history) judgeRequest(t *story, s *v1alpha1.AgenticSession) {
 	switch {
 	case t.asked == v1alpha1.DesiredStopped && !s.Status.Phase.Terminal():
 		h.complain("session %s is %s, and a stop was the last that was asked for", s.Name, s.Status.Phase)
-	case t.asked == v1alpha1.DesiredRunning && (t.phase.Terminal() || t.phase == v1alpha1.PhaseStopping) && s.Status.Run == t.run && s.Status.Phase != v1alpha1.PhasePending:
+	case t.asked == v1alpha1.DesiredRunning && (t.phase.Terminal() || t.phase == v1alpha1.PhaseStopping) && s.Status.Run == t.run && s.Status.Phase != v1alpha1.PhasePending && !refused(s):
 		h.complain("session %s is %s in run %d, and a start was the last that was asked for", s.Name, s.Status.Phase, s.Status.Run)
 	}
+}
+
+// refused says that a session cannot be run as it is specified.
+func refused(s *v1alpha1.AgenticSession) bool {
+	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonInvalidSpec
 }
 
 func (h *history) judgeEnded(s *v1alpha1.AgenticSession) {

@@ -34,12 +34,12 @@ func TestTheStartDeadlinePassesWhileTheCachesStandStill(t *testing.T) {
 			}
 		}
 		h.pass(settings.StartDeadline + time.Minute)
-		key, due := h.operator.due()
+		what, due := h.operator.due()
 		if !due {
 			t.Fatal("no pass is made at the start deadline")
 		}
-		h.drive(h.operator.begin(key))
-		if phase := h.session(key.Name).Status.Phase; phase != v1alpha1.PhaseRunning || len(h.complaints) > 0 {
+		h.drive(h.operator.begin(what))
+		if phase := h.session(what.key.Name).Status.Phase; phase != v1alpha1.PhaseRunning || len(h.complaints) > 0 {
 			t.Errorf("the session is %s: %q", phase, h.complaints)
 		}
 	})

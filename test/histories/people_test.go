@@ -117,14 +117,7 @@ var deeds = []deed{
 		return true
 	}},
 	{3, annotate},
-	{3, func(h *history, s *v1alpha1.AgenticSession) bool {
-		timeout := int64(100 + h.pick(1000))
-		s.Spec.Timeout = &timeout
-		s.Spec.InitialPrompt = fmt.Sprintf("prompt %d", h.pick(1000))
-		h.note("people edit the spec of %s", s.Name)
-		h.change(s, false)
-		return true
-	}},
+	{5, edit},
 	{2, func(h *history, s *v1alpha1.AgenticSession) bool {
 		s.Annotations[v1alpha1.AnnotationForceExecutePrompt] = "true"
 		h.note("the prompt of %s is forced", s.Name)
@@ -153,6 +146,55 @@ var deeds = []deed{
 	{2, hidePod},
 	{3, removePod},
 	{3, removeChild},
+}
+
+// edit changes what a session is to do, and how.
+func edit(h *history, s *v1alpha1.AgenticSession) bool {
+	set := func(name string, values ...string) {
+		if s.Spec.EnvironmentVariables == nil {
+			s.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{}
+		}
+		if s.Spec.EnvironmentVariables[name] = v1alpha1.EnvironmentValue(values[h.pick(len(values))]); s.Spec.EnvironmentVariables[name] == "" {
+			delete(s.Spec.EnvironmentVariables, name)
+		}
+	}
+	switch h.pick(8) {
+	case 0:
+		set("RUNNER_TYPE", "", "claude-agent-sdk", "claude-agent-sdk", "no-such-type")
+	case 1:
+		set("GREETING", "", "hello", "good day")
+	case 2:
+		seconds := int64([]int{0, 600, 7200}[h.pick(3)])
+		if s.Spec.InactivityTimeout = &seconds; h.chance(0.3) {
+			s.Spec.InactivityTimeout = nil
+		}
+	case 3:
+		s.Spec.Repos = []v1alpha1.Repo{{URL: "https://git.example.com/a.git", Branch: "main"}, {URL: "https://git.example.com/b.git", AutoPush: h.chance(0.5)}}[:h.pick(3)]
+	case 4, 5:
+		h.reparent(s, set)
+	default:
+		timeout := int64(100 + h.pick(1000))
+		s.Spec.Timeout = &timeout
+		s.Spec.InitialPrompt = fmt.Sprintf("prompt %d", h.pick(1000))
+	}
+	h.note("people edit %s: %v %v parent %q", s.Name, s.Spec.EnvironmentVariables, s.Spec.Repos, workload.Parent(s))
+	h.change(s, false)
+	return true
+}
+
+// reparent has a session continue another one, or none any more.
+func (h *history) reparent(s *v1alpha1.AgenticSession, set func(string, ...string)) {
+	others := append(h.names(), "", "nobody")
+	switch parent := others[h.pick(len(others))]; h.pick(4) {
+	case 0:
+		set("PARENT_SESSION_ID", others...)
+	case 1:
+		s.Annotations[v1alpha1.AnnotationParentWorkspace] = []string{"true", "false", ""}[h.pick(3)]
+	default:
+		if s.Annotations[v1alpha1.AnnotationParentSessionID] = parent; parent == "" {
+			delete(s.Annotations, v1alpha1.AnnotationParentSessionID)
+		}
+	}
 }
 
 func annotate(h *history, s *v1alpha1.AgenticSession) bool {
@@ -241,7 +283,9 @@ func removePod(h *history, s *v1alpha1.AgenticSession) bool {
 // removeChild takes away another object of the session, or changes it.
 func removeChild(h *history, s *v1alpha1.AgenticSession) bool {
 	kind, name := "Secret", workload.TokenSecretName(s.Name)
-	switch h.pick(5) {
+	switch h.pick(6) {
+	case 5:
+		kind, name = "PersistentVolumeClaim", workload.WorkspaceName(s.Name)
 	case 0:
 		kind, name = "ServiceAccount", workload.ServiceAccountName(s.Name)
 	case 1:
@@ -261,6 +305,7 @@ func removeChild(h *history, s *v1alpha1.AgenticSession) bool {
 		h.write(service, false)
 		return true
 	}
+	h.claimLost = h.claimLost || kind == "PersistentVolumeClaim"
 	h.stories[s.Name].tokenLost = h.stories[s.Name].tokenLost || kind == "Secret"
 	h.remove(people, kind, object, client.DeleteOptions{})
 	return true
@@ -280,6 +325,10 @@ func (h *history) surroundings() {
 			h.ended = true
 			h.api.store(people, "Namespace", h.api.objects["Namespace"][types.NamespacedName{Name: project}], namespace)
 		}
+	case h.chance(0.2):
+		h.limit()
+	case h.chance(0.4):
+		h.projectDeed()
 	case h.chance(0.5):
 		if secret := h.api.objects["Secret"][key]; secret != nil {
 			h.remove(people, "Secret", secret, client.DeleteOptions{})
@@ -289,6 +338,21 @@ func (h *history) surroundings() {
 	default:
 		h.label(namespace, namespace.Labels[v1alpha1.LabelManaged] == "")
 	}
+}
+
+// limit has the quota of the project run out, or be raised.
+func (h *history) limit() {
+	if len(h.full) > 0 {
+		h.full = map[string]bool{}
+		h.note("the quota is raised")
+		return
+	}
+	for _, kind := range limited {
+		if h.chance(0.5) {
+			h.full[kind] = true
+		}
+	}
+	h.note("the quota has run out: %v", slices.Sorted(maps.Keys(h.full)))
 }
 
 func (h *history) label(namespace *corev1.Namespace, managed bool) {
@@ -305,6 +369,11 @@ func (h *history) heal() {
 	namespace := h.api.objects["Namespace"][types.NamespacedName{Name: project}].DeepCopyObject().(*corev1.Namespace)
 	if namespace.Labels[v1alpha1.LabelManaged] == "" && !h.ended {
 		h.label(namespace, true)
+	}
+	h.full = map[string]bool{}
+	if own := h.projectSettings(); own != nil && own.Spec.RunnerSecretsName != "" && !h.ended {
+		own.Spec.RunnerSecretsName = ""
+		h.writeSettings(own)
 	}
 	if h.api.objects["Secret"][types.NamespacedName{Namespace: project, Name: "ambient-runner-secrets"}] == nil && !h.ended {
 		h.make(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: "ambient-runner-secrets"}})

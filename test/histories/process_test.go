@@ -15,9 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambient-code/agentic-operator/controllers"
@@ -41,40 +43,60 @@ type call struct {
 	done     chan error
 }
 
-// wait is when a session is to be looked at, and how often that failed since it went well.
+// wait is when something is to be looked at, and how often that failed since it went well.
 type wait struct {
 	at      time.Time
 	retries int
 }
+
+// item is what a controller is to look at.
+type item struct {
+	controller string
+	key        types.NamespacedName
+}
+
+func (i item) String() string { return i.controller + " " + i.key.String() }
+
+// The controllers whose reconcilers run in histories.
+const (
+	ofSessions   = "session"
+	ofProjects   = "settings"
+	ofNamespaces = "namespace"
+)
 
 // process is a running operator.
 type process struct {
 	h          *history
 	id         int
 	caches     *caches
-	reconciler *controllers.AgenticSessionReconciler
+	reconciler map[string]reconcile.Reconciler
 	registry   *prometheus.Registry
-	queue      map[types.NamespacedName]wait
+	queue      map[item]wait
 	killed     bool
 	pending    []*call
-	waker      func(context.Context, client.Object) []reconcile.Request
-	// busy are the sessions that a pass is made over.
-	busy map[types.NamespacedName]bool
+	wakers     map[string]func(context.Context, client.Object) []reconcile.Request
+	// busy is what a pass is made over.
+	busy map[item]bool
 }
 
 // newProcess starts an operator, with caches that are filled up to about now.
 func (h *history) newProcess() *process {
 	h.processes++
-	p := &process{h: h, id: h.processes, registry: prometheus.NewRegistry(), queue: map[types.NamespacedName]wait{}, busy: map[types.NamespacedName]bool{}}
+	p := &process{h: h, id: h.processes, registry: prometheus.NewRegistry(), queue: map[item]wait{}, busy: map[item]bool{}}
 	p.caches = newCaches(h.api, h.selections, func(object client.Object) { p.wake(object) })
 	set := metrics.New(p.registry)
 	set.Admit(project)
 	h.registries = append(h.registries, p.registry)
-	p.reconciler = &controllers.AgenticSessionReconciler{
-		Client: &cachedClient{liveClient{p: p}}, Seen: &directClient{caches: p.caches}, Live: &liveClient{p: p}, Own: &liveClient{p: p},
-		Config: settings, Metrics: set, Events: recorder{}, Clock: h.clock, Indexed: true,
+	cached, live, seen := &cachedClient{liveClient{p: p}}, &liveClient{p: p}, &directClient{caches: p.caches}
+	sessions := &controllers.AgenticSessionReconciler{
+		Client: cached, Seen: seen, Live: live, Own: live, Config: settings, Metrics: set, Events: recorder{}, Clock: h.clock, Indexed: true,
 	}
-	p.waker = (&controllers.AgenticSessionReconciler{Seen: &directClient{caches: p.caches}, Client: &directClient{caches: p.caches}, Config: settings, Indexed: true}).Woken()
+	projects := &controllers.ProjectSettingsReconciler{Client: cached, Live: live, Own: live, Config: settings, Clock: h.clock}
+	// With metrics of its own: it forgets the counters of a namespace that is no longer managed.
+	namespaces := &controllers.NamespaceReconciler{Client: cached, Config: settings, Metrics: metrics.New(prometheus.NewRegistry())}
+	p.reconciler = map[string]reconcile.Reconciler{ofSessions: sessions, ofProjects: projects, ofNamespaces: namespaces}
+	mapping := &controllers.AgenticSessionReconciler{Seen: seen, Client: seen, Config: settings, Indexed: true}
+	p.wakers = map[string]func(context.Context, client.Object) []reconcile.Request{ofSessions: mapping.Woken(), ofProjects: projects.Woken(seen), ofNamespaces: namespaces.Woken()}
 	return p
 }
 
@@ -83,41 +105,43 @@ type recorder struct{}
 
 func (recorder) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// wake queues the sessions that a change concerns, by the operator's own mappings.
+// wake queues what a change concerns, by the operator's own mappings.
 func (p *process) wake(object client.Object) {
-	for _, request := range p.waker(context.Background(), object) {
-		p.enqueue(request.NamespacedName, p.h.now())
+	for controller, waker := range p.wakers {
+		for _, request := range waker(context.Background(), object) {
+			p.enqueue(item{controller, request.NamespacedName}, p.h.now())
+		}
 	}
 }
 
 // enqueue is due at the earlier of the moments that were asked for.
-func (p *process) enqueue(key types.NamespacedName, at time.Time) {
-	known, queued := p.queue[key]
+func (p *process) enqueue(what item, at time.Time) {
+	known, queued := p.queue[what]
 	if !queued || known.at.IsZero() || at.Before(known.at) {
 		known.at = at
 	}
-	p.queue[key] = known
+	p.queue[what] = known
 }
 
-// due is the first session that is to be looked at by now.
-func (p *process) due() (types.NamespacedName, bool) {
-	var ready []types.NamespacedName
-	for key, w := range p.queue {
-		if !w.at.IsZero() && !w.at.After(p.h.now()) && !p.busy[key] {
-			ready = append(ready, key)
+// due is one of what is to be looked at by now.
+func (p *process) due() (item, bool) {
+	var ready []item
+	for what, w := range p.queue {
+		if !w.at.IsZero() && !w.at.After(p.h.now()) && !p.busy[what] {
+			ready = append(ready, what)
 		}
 	}
 	if len(ready) == 0 {
-		return types.NamespacedName{}, false
+		return item{}, false
 	}
-	slices.SortFunc(ready, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(ready, func(a, b item) int { return strings.Compare(a.String(), b.String()) })
 	return ready[p.h.pick(len(ready))], true
 }
 
 // pass is a pass that has begun.
 type pass struct {
 	process *process
-	key     types.NamespacedName
+	item    item
 	result  ctrl.Result
 	err     error
 	fault   any
@@ -127,22 +151,22 @@ type pass struct {
 	killAt int
 }
 
-// begin starts a pass over a session.
-func (p *process) begin(key types.NamespacedName) *pass {
+// begin starts a pass.
+func (p *process) begin(what item) *pass {
 	h := p.h
 	h.passes++
-	w := p.queue[key]
+	w := p.queue[what]
 	w.at = time.Time{}
-	p.queue[key] = w
-	p.busy[key] = true
-	made := &pass{process: p, key: key}
+	p.queue[what] = w
+	p.busy[what] = true
+	made := &pass{process: p, item: what}
 	ctx := ctrl.LoggerInto(context.Background(), logr.Discard())
 	go func() {
 		defer func() {
 			made.fault = recover()
 			made.over = true
 		}()
-		made.result, made.err = p.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+		made.result, made.err = p.reconciler[what.controller].Reconcile(ctx, reconcile.Request{NamespacedName: what.key})
 	}()
 	return made
 }
@@ -150,24 +174,24 @@ func (p *process) begin(key types.NamespacedName) *pass {
 // end does what the queue of a controller does after a pass.
 func (m *pass) end() {
 	p, h := m.process, m.process.h
-	delete(p.busy, m.key)
+	delete(p.busy, m.item)
 	switch {
 	case m.fault != nil:
 		h.complain("the operator panicked: %v", m.fault)
 	case p.killed:
 	case m.err != nil:
-		w := p.queue[m.key]
+		w := p.queue[m.item]
 		delay := min(200*time.Millisecond<<min(w.retries, 20), 30*time.Second)
 		w.retries++
-		p.queue[m.key] = w
-		p.enqueue(m.key, h.now().Add(delay))
-		h.note("  pass of %s fails: %v", m.key.Name, m.err)
+		p.queue[m.item] = w
+		p.enqueue(m.item, h.now().Add(delay))
+		h.note("  pass of %s fails: %v", m.item.key.Name, m.err)
 	default:
-		w := p.queue[m.key]
+		w := p.queue[m.item]
 		w.retries = 0
-		p.queue[m.key] = w
+		p.queue[m.item] = w
 		if m.result.RequeueAfter > 0 {
-			p.enqueue(m.key, h.now().Add(m.result.RequeueAfter))
+			p.enqueue(m.item, h.now().Add(m.result.RequeueAfter))
 		}
 	}
 }
@@ -270,6 +294,11 @@ func (c *cachedClient) SubResource(string) client.SubResourceClient { return &su
 
 // Scheme knows the kinds that the operator works with.
 func (c *cachedClient) Scheme() *runtime.Scheme { return scheme }
+
+// GroupVersionKindFor looks a kind up there.
+func (c *cachedClient) GroupVersionKindFor(object runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(object, scheme)
+}
 
 type subresource struct {
 	client.SubResourceClient
