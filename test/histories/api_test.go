@@ -129,7 +129,8 @@ func (a *api) create(by string, object client.Object) error {
 	}
 	id := kind + " " + key.String()
 	a.made[id]++
-	stored.SetUID(types.UID(fmt.Sprintf("%s#%d", id, a.made[id])))
+	// As in a real one no slash is in it: holds on workspaces are told apart by those.
+	stored.SetUID(types.UID(strings.ReplaceAll(fmt.Sprintf("%s#%d", id, a.made[id]), "/", ".")))
 	stored.SetCreationTimestamp(metav1.NewTime(a.now().Truncate(time.Second)))
 	stored.SetGeneration(1)
 	if job, ok := stored.(*batchv1.Job); ok && job.Spec.Suspend == nil {

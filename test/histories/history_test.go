@@ -77,12 +77,14 @@ type history struct {
 	exits map[types.UID]int32
 	// taken are Jobs that were being deleted when their runner was ended.
 	taken map[types.UID]bool
-	// recorded are the Jobs that a status told of.
+	// recorded are the Jobs that a status told of, begun those that an operator made.
 	recorded map[string]bool
+	begun    map[types.UID]bool
 	// ledger counts phase changes, unanswered those whose writer never got the answer.
 	ledger, unanswered map[session.Edge]int
-	// ended says that the namespace is being deleted; claimLost that somebody deleted a volume claim.
-	ended, claimLost bool
+	// ended says that the namespace is being deleted; claimLost that somebody deleted a volume claim;
+	// hidden that somebody took the label off a pod.
+	ended, claimLost, hidden bool
 	// full are the kinds of which the project's quota allows no more.
 	full map[string]bool
 	// began is the version at which the pass in progress began.
@@ -97,7 +99,7 @@ func newHistory(seed uint64, selections map[string]selection) *history {
 	h := &history{
 		random: rand.New(rand.NewPCG(seed, 1)), selections: selections, calls: make(chan *call, 64),
 		clock:   testingclock.NewFakePassiveClock(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)),
-		stories: map[string]*story{}, deaf: map[types.UID]bool{}, exits: map[types.UID]int32{}, taken: map[types.UID]bool{}, recorded: map[string]bool{},
+		stories: map[string]*story{}, deaf: map[types.UID]bool{}, exits: map[types.UID]int32{}, taken: map[types.UID]bool{}, recorded: map[string]bool{}, begun: map[types.UID]bool{},
 		ledger: map[session.Edge]int{}, unanswered: map[session.Edge]int{}, happened: map[string]int{}, full: map[string]bool{},
 	}
 	h.trouble = trouble{
@@ -441,7 +443,7 @@ func (h *history) judgeWaits() {
 		if s == nil || s.DeletionTimestamp != nil || h.ended || h.operator.queue[item{ofSessions, key}].retries > 0 {
 			continue
 		}
-		if phase := orPending(s.Status.Phase); phase != v1alpha1.PhasePending && phase != v1alpha1.PhaseStopping || hidden(alive(h, "")) {
+		if phase := orPending(s.Status.Phase); phase != v1alpha1.PhasePending && phase != v1alpha1.PhaseStopping || h.hidden {
 			continue
 		}
 		if writes := h.unasked(ofSessions, key); writes > 0 {

@@ -52,11 +52,10 @@ func nameOf(was, is client.Object) string {
 	return was.GetName() + ", which is gone"
 }
 
-// alive are the pods of a session that have not ended; of all sessions without a name.
 func alive(h *history, name string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, object := range h.api.list("Pod") {
-		if pod := object.(*corev1.Pod); (name == "" || ofSession(pod, name)) && !podEnded(pod) {
+		if pod := object.(*corev1.Pod); ofSession(pod, name) && !podEnded(pod) {
 			pods = append(pods, pod)
 		}
 	}
@@ -66,11 +65,6 @@ func alive(h *history, name string) []*corev1.Pod {
 // told are the pods among them that still say whose they are.
 func told(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelSession] == "" })
-}
-
-// hidden says that there are others among them.
-func hidden(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelSession] == "" })
 }
 
 // runners are the pods of a session that are alive. One whose label was taken off counts as long as the
@@ -116,6 +110,7 @@ func (h *history) judgeJob(job *batchv1.Job) {
 	if pods := told(alive(h, name)); len(pods) > 0 {
 		h.complain("Job %s is made while pod %s is alive", job.Name, pods[0].Name)
 	}
+	h.begun[job.UID] = true
 	if h.recorded[job.Name+string(metav1.GetControllerOf(job).UID)] {
 		h.complain("Job %s is made a second time", job.Name)
 	}
@@ -207,7 +202,7 @@ func orPending(phase v1alpha1.Phase) v1alpha1.Phase {
 }
 
 func (h *history) judgeMove(t *story, from, to v1alpha1.Phase, was, is *v1alpha1.AgenticSession) {
-	pods := runners(h, is)
+	pods := slices.DeleteFunc(runners(h, is), func(pod *corev1.Pod) bool { return h.unseen(pod, is) })
 	switch {
 	case to == v1alpha1.PhasePending:
 		if was.Annotations[v1alpha1.AnnotationDesiredPhase] != v1alpha1.DesiredRunning || is.Status.HandledRequest != session.Request(was) || t.starts == 0 {
@@ -229,6 +224,13 @@ func (h *history) judgeMove(t *story, from, to v1alpha1.Phase, was, is *v1alpha1
 	}
 }
 
+// unseen says that a pod is of an earlier session of the name, and has not come to the cache of pods yet,
+// though its Job went from that of Jobs. The run that then begins has no Job before all that the other
+// session had is gone.
+func (h *history) unseen(pod *corev1.Pod, s *v1alpha1.AgenticSession) bool {
+	return pod.Annotations[v1alpha1.AnnotationSessionUID] != string(s.UID) && h.operator.caches.objects["Pod"][client.ObjectKeyFromObject(pod)] == nil
+}
+
 // fromJob says that a session ended with what its Job or pod told.
 func fromJob(is *v1alpha1.AgenticSession) bool {
 	ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
@@ -239,7 +241,7 @@ func fromJob(is *v1alpha1.AgenticSession) bool {
 func (h *history) judgeFailure(is *v1alpha1.AgenticSession) {
 	ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
 	job, there := h.api.objects["Job"][types.NamespacedName{Namespace: is.Namespace, Name: workload.JobName(is.Name, is.Status.Run)}].(*batchv1.Job)
-	if ready.Reason == v1alpha1.ReasonRunnerLost && there && job.DeletionTimestamp == nil && (is.Status.JobUID == "" || is.Status.JobUID == string(job.UID)) {
+	if ready.Reason == v1alpha1.ReasonRunnerLost && there && h.begun[job.UID] && job.DeletionTimestamp == nil && (is.Status.JobUID == "" || is.Status.JobUID == string(job.UID)) {
 		h.complain("the run of %s is told to be lost, but Job %s is there", is.Name, job.Name)
 	}
 	if !there || job.DeletionTimestamp != nil {

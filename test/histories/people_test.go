@@ -256,6 +256,7 @@ func hidePod(h *history, s *v1alpha1.AgenticSession) bool {
 			// With its node lost as well, only people could end it.
 			delete(pod.Labels, v1alpha1.LabelSession)
 			delete(h.deaf, pod.UID)
+			h.hidden = true
 			h.note("people take the label off pod %s", pod.Name)
 			h.write(pod, false)
 			return true

@@ -63,7 +63,7 @@ func (h *history) projectDeed() {
 		own.Spec.GroupAccess = h.groups()
 		h.writeSettings(own)
 	case 4:
-		seconds := int64([]int{0, 900, 86400}[h.pick(3)])
+		seconds := int64([]int{0, 600, 86400}[h.pick(3)])
 		own.Spec.InactivityTimeoutSeconds = &seconds
 		h.writeSettings(own)
 	case 5:
