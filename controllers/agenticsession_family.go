@@ -78,7 +78,7 @@ func (r *AgenticSessionReconciler) bySession(ctx context.Context, object client.
 	return requests
 }
 
-// byRunner wakes the session of a pod, and those that may wait until the pod is gone.
+// byRunner wakes the session of a Job or pod, and those that may wait until that is gone.
 func (r *AgenticSessionReconciler) byRunner(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.withFamily(ctx, object, yetToBegin)
 }

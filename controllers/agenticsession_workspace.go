@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/session"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
@@ -194,17 +197,34 @@ func (r *AgenticSessionReconciler) usedBy(ctx context.Context, s *v1alpha1.Agent
 	return fmt.Sprintf("session %s goes on in the workspace that this one is to use: this one begins when that has ended; stop it to begin now", h.Session), nil
 }
 
-// mounted says that a pod of whomever has a claim mounted; empty when none has. Pods of others are
-// in no cache, so that nothing tells when they go.
+// mounted says that a pod of whomever has a claim mounted, or that a Job may make one yet: it may be left
+// for a moment of a session that was deleted. Empty when there is none. Pods of others are in no cache, so that
+// nothing tells when they go.
 func (r *AgenticSessionReconciler) mounted(ctx context.Context, o *seen, claim string) (string, error) {
 	pods := &corev1.PodList{}
 	if err := r.Live.List(ctx, pods, client.InNamespace(o.world.Session.Namespace)); err != nil {
 		return "", fmt.Errorf("looking for pods that use volume claim %s: %w", claim, err)
 	}
+	made := map[types.UID]bool{}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; workload.Mounts(pod, claim) {
+		pod := &pods.Items[i]
+		if job := metav1.GetControllerOf(pod); job != nil {
+			made[job.UID] = true
+		}
+		if workload.Mounts(pod, claim) {
 			o.world.Again = o.world.Now.Add(lookAgain)
 			return fmt.Sprintf("pod %s still has volume claim %s mounted, in which this session is to work: it begins when that pod is gone", pod.Name, claim), nil
+		}
+	}
+	jobs := &batchv1.JobList{}
+	if err := r.Live.List(ctx, jobs, client.InNamespace(o.world.Session.Namespace)); err != nil {
+		return "", fmt.Errorf("looking for Jobs that use volume claim %s: %w", claim, err)
+	}
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		if !made[job.UID] && !session.Finished(job) && !ofThis(job, o.world.Session) && workload.Mounts(&corev1.Pod{Spec: job.Spec.Template.Spec}, claim) {
+			o.world.Again = o.world.Now.Add(lookAgain)
+			return fmt.Sprintf("Job %s may still make a pod with volume claim %s, in which this session is to work: it begins when that Job has ended or is gone", job.Name, claim), nil
 		}
 	}
 	return "", nil

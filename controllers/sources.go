@@ -69,7 +69,7 @@ func watches(r *AgenticSessionReconciler, p *ProjectSettingsReconciler, c *Share
 	trustedCA := fields.OneTermEqualSelector("metadata.name", workload.TrustedCAConfigMap)
 	return []watched{
 		{object: &v1alpha1.AgenticSession{}, list: &v1alpha1.AgenticSessionList{}, sessions: r.bySession, copies: c.byRun},
-		{object: &batchv1.Job{}, list: &batchv1.JobList{}, labels: selector, strip: stripJob, sessions: byLabel, copies: c.byRun},
+		{object: &batchv1.Job{}, list: &batchv1.JobList{}, labels: selector, strip: stripJob, sessions: r.byRunner, copies: c.byRun},
 		{object: &corev1.Pod{}, list: &corev1.PodList{}, labels: selector, strip: stripPod, sessions: r.byRunner},
 		{object: &corev1.Service{}, list: &corev1.ServiceList{}, labels: selector, sessions: byLabel},
 		{object: &corev1.PersistentVolumeClaim{}, list: &corev1.PersistentVolumeClaimList{}, labels: selector, sessions: r.byWorkspace},

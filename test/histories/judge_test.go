@@ -76,12 +76,15 @@ func runners(h *history, s *v1alpha1.AgenticSession) []*corev1.Pod {
 }
 
 // judgePods: never two runners of a session, nor two in one workspace. Whose label was taken off is
-// looked for when a run begins.
+// looked for when a run begins. What people have a Job of theirs do in a workspace is theirs.
 func (h *history) judgePods() {
 	claims := map[string]string{}
 	for _, object := range h.api.list("Pod") {
 		pod := object.(*corev1.Pod)
 		if podEnded(pod) || pod.Labels[v1alpha1.LabelSession] == "" {
+			continue
+		}
+		if job := metav1.GetControllerOf(pod); job == nil || !h.begun[job.UID] {
 			continue
 		}
 		for i := range pod.Spec.Volumes {
@@ -316,6 +319,11 @@ func (h *history) judgeWaiting(s *v1alpha1.AgenticSession) {
 	}
 }
 
+// mounted says that a pod that is alive uses a volume claim.
+func (h *history) mounted(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(h.api.list("Pod"), func(object client.Object) bool { return workload.Mounts(object.(*corev1.Pod), claim.Name) })
+}
+
 func (h *history) judgeGone(name string, s *v1alpha1.AgenticSession) {
 	for _, pod := range alive(h, name) {
 		if h.deaf[pod.UID] {
@@ -328,6 +336,9 @@ func (h *history) judgeGone(name string, s *v1alpha1.AgenticSession) {
 	}
 	for _, kind := range collected {
 		for _, object := range h.api.list(kind) {
+			if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && h.mounted(claim) {
+				continue // by a session that goes on in it; it goes with that one's pod
+			}
 			if controller := metav1.GetControllerOf(object); controller != nil && controller.Name == name {
 				h.complain("%s %s outlives session %s", kind, object.GetName(), name)
 			}
