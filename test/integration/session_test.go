@@ -155,9 +155,18 @@ func condition(s *v1alpha1.AgenticSession, kind string) metav1.Condition {
 // for all that it reads from the API server.
 var soon = map[bool]time.Duration{false: 10 * time.Second, true: 30 * time.Second}[legacyWatch()]
 
-// wasSoon wants the session to have come to the phase in which it is soon after a moment.
+// wasSoon wants the session to have come to the phase in which it is soon after a moment, or after the end
+// of its Job where Kubernetes was that late to tell it.
 func (s *session) wasSoon(phase v1alpha1.Phase, after time.Time) {
 	s.t.Helper()
+	for _, job := range s.jobs() {
+		if job.Gone || ended(job.Object) {
+			if job.At.After(after) {
+				after = job.At
+			}
+			break
+		}
+	}
 	versions := suite.recorder.Versions(s.uid)
 	came := len(versions) - 1
 	for came > 0 && versions[came-1].Object.Status.Phase == phase {
