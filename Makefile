@@ -115,12 +115,31 @@ verify-dockerfile:
 build: ## Build the operator into bin/operator
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/operator .
 
+# Reads the labels of the operator's image, which stand in the Dockerfile, as flags of hack/image.
+read_labels = labels=(); while read -r label; do labels+=(--label "$$label"); done \
+	  < <(sed -nE 's/^(LABEL|  ) *([a-z]+)="(.*)".*/\2=\3/p' Dockerfile | sed 's/$${VERSION}/$(VERSION)/; s/$${RELEASE}/1/')
+# Makes an image of a program in bin, on nothing or on the image BASE: $(call make_image,PROGRAM,NAME OF THE IMAGE,WHERE IT GOES AND MORE).
+make_image = go -C hack/image run . --binary '$(BIN)/$1:/usr/local/bin/$(firstword $(subst -, ,$1))' \
+	  --license $(CURDIR)/LICENSE --user 65532 "$${labels[@]}" $(if $(BASE),--base $(BASE)) --tag $2 $3
+
 .PHONY: image
 image: build ## Make the operator's image as bin/operator.tar, without a container engine
-	@labels=(); while read -r label; do labels+=(--label "$$label"); done \
-	  < <(sed -nE 's/^(LABEL|  ) *([a-z]+)="(.*)".*/\2=\3/p' Dockerfile | sed 's/$${VERSION}/$(VERSION)/; s/$${RELEASE}/1/'); \
-	go -C hack/image run . --binary $(BIN)/operator:/usr/local/bin/operator --license $(CURDIR)/LICENSE \
-	  --user 65532 "$${labels[@]}" --tag $(IMG) --output $(BIN)/operator.tar
+	@$(read_labels); $(call make_image,operator,$(IMG),--output $(BIN)/operator.tar)
+
+# The architectures that the ClusterServiceVersion says are supported.
+ARCHITECTURES ?= $(shell sed -nE 's,^ *operatorframework\.io/arch\.([a-z0-9]+): supported$$,\1,p' config/manifests/bases/agentic-operator.clusterserviceversion.yaml)
+
+.PHONY: images-build
+images-build:
+	@for arch in $(ARCHITECTURES); do echo "Building for $$arch"; \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/operator-$$arch .; \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go -C test/scorecard build -trimpath -ldflags "-s -w" -o $(BIN)/scorecard-$$arch .; done
+
+.PHONY: images
+images: images-build ## Make both images for all supported architectures as OCI archives in bin (PUSH=1 pushes them as well)
+	@$(read_labels); $(call make_image,operator-{arch},$(IMG),--oci-archive $(BIN)/operator.oci.tar $(platform_flags)); \
+	$(call make_image,scorecard-{arch},$(SCORECARD_IMG),--oci-archive $(BIN)/scorecard.oci.tar $(platform_flags) $(scorecard_labels))
+platform_flags = $(foreach a,$(ARCHITECTURES),--platform linux/$a) $(if $(PUSH),--push)
 
 .PHONY: docker-build
 docker-build: container-engine ## Build the operator's image with docker or podman

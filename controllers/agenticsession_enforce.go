@@ -170,6 +170,7 @@ func (r *AgenticSessionReconciler) removeRuns(ctx context.Context, o *seen) erro
 	}
 	for i := range o.jobs {
 		if job := &o.jobs[i]; ofThis(job, o.world.Session) && o.world.RemoveJob(job) {
+			errs = append(errs, r.relabel(ctx, o.world.Session, job))
 			remove(job)
 		}
 	}
@@ -179,10 +180,25 @@ func (r *AgenticSessionReconciler) removeRuns(ctx context.Context, o *seen) erro
 	return errors.Join(errs...)
 }
 
+// relabel gives a Job of the session its label back before it is removed: without it no watch tells when
+// the Job and its pods are gone.
+func (r *AgenticSessionReconciler) relabel(ctx context.Context, s *v1alpha1.AgenticSession, job *batchv1.Job) error {
+	if job.DeletionTimestamp != nil || job.Labels[v1alpha1.LabelSession] == s.Name {
+		return nil
+	}
+	labelled := job.DeepCopy()
+	if labelled.Labels == nil {
+		labelled.Labels = map[string]string{}
+	}
+	labelled.Labels[v1alpha1.LabelSession] = s.Name
+	return ignoreChanged(r.applier().Change(ctx, labelled, job))
+}
+
 // behind says that what we know is older than the object: it belongs to a run that began after the
 // session as we know it, or its Job is not in the cache yet. So it may be for an operator that was
 // paused or has just taken over. The API server is asked only when something is to be removed that
-// looks like that; the event that we lack makes the next pass.
+// looks like that; the event that we lack makes the next pass. It never comes of a Job that lost its label:
+// that is given back.
 func (r *AgenticSessionReconciler) behind(ctx context.Context, o *seen, object client.Object) (bool, error) {
 	s := o.world.Session
 	if run, err := strconv.ParseInt(object.GetLabels()[v1alpha1.LabelRun], 10, 64); err == nil && run > s.Status.Run {
@@ -202,7 +218,13 @@ func (r *AgenticSessionReconciler) behind(ctx context.Context, o *seen, object c
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: controller.Name}, job); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("looking for the Job of pod %s: %w", object.GetName(), err)
 	}
-	return job.UID == controller.UID && job.DeletionTimestamp == nil, nil
+	if job.UID != controller.UID || job.DeletionTimestamp != nil {
+		return false, nil
+	}
+	if ofThis(job, s) {
+		return true, r.relabel(ctx, s, job)
+	}
+	return true, nil
 }
 
 // hasJob says that the cache has this Job.

@@ -3,7 +3,9 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -11,8 +13,12 @@ import (
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
-// indexParent finds sessions by the one that they continue.
-const indexParent = "parent"
+const (
+	// indexParent finds sessions by the one that they continue.
+	indexParent = "parent"
+	// indexAwaits finds those that wait for a workspace that another uses.
+	indexAwaits = "awaits"
+)
 
 func byParent(object client.Object) []string {
 	if s, ok := object.(*v1alpha1.AgenticSession); ok {
@@ -23,23 +29,44 @@ func byParent(object client.Object) []string {
 	return nil
 }
 
+// aWorkspace is what indexAwaits says of a session that waits for one.
+const aWorkspace = "workspace"
+
+func byWait(object client.Object) []string {
+	if s, ok := object.(*v1alpha1.AgenticSession); ok && yetToBegin(s) {
+		if ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonWorkspaceInUse {
+			return []string{aWorkspace}
+		}
+	}
+	return nil
+}
+
 // children lists the sessions that continue a session. They are read only.
 func (r *AgenticSessionReconciler) children(ctx context.Context, namespace, parent string) ([]*v1alpha1.AgenticSession, error) {
+	children, err := r.indexed(ctx, namespace, indexParent, parent, byParent)
+	if err != nil {
+		return nil, fmt.Errorf("listing the sessions that continue session %s: %w", parent, err)
+	}
+	return children, nil
+}
+
+// indexed lists the sessions that have a value in an index. They are read only.
+func (r *AgenticSessionReconciler) indexed(ctx context.Context, namespace, field, value string, by client.IndexerFunc) ([]*v1alpha1.AgenticSession, error) {
 	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
 	if r.Indexed {
-		options = append(options, client.MatchingFields{indexParent: parent})
+		options = append(options, client.MatchingFields{field: value})
 	}
 	list := &v1alpha1.AgenticSessionList{}
 	if err := r.Seen.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("listing the sessions that continue session %s: %w", parent, err)
+		return nil, err
 	}
-	var children []*v1alpha1.AgenticSession
+	var found []*v1alpha1.AgenticSession
 	for i := range list.Items {
-		if workload.Parent(&list.Items[i]) == parent {
-			children = append(children, &list.Items[i])
+		if slices.Contains(by(&list.Items[i]), value) {
+			found = append(found, &list.Items[i])
 		}
 	}
-	return children, nil
+	return found, nil
 }
 
 // bySession wakes a session, and those that may wait for the workspace that it has or uses.
@@ -88,9 +115,16 @@ func (r *AgenticSessionReconciler) eldest(ctx context.Context, s *v1alpha1.Agent
 }
 
 // family names the session that a chain began with and all that continue it, as far as they are
-// wanted.
+// wanted, and all that wait for a workspace: a chain may have been cut since they began to wait.
 func (r *AgenticSessionReconciler) family(ctx context.Context, namespace, eldest string, wanted func(*v1alpha1.AgenticSession) bool) []reconcile.Request {
 	var requests []reconcile.Request
+	waiting, err := r.indexed(ctx, namespace, indexAwaits, aWorkspace, byWait)
+	if err != nil {
+		return nil
+	}
+	for _, s := range waiting {
+		requests = append(requests, request(namespace, s.Name)...)
+	}
 	passed := map[string]bool{}
 	for names := []string{eldest}; len(names) > 0; names = names[1:] {
 		if passed[names[0]] {

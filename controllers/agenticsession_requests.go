@@ -22,10 +22,13 @@ import (
 // is made only if the annotation still says what this pass has seen: a newer request stays.
 func (r *AgenticSessionReconciler) consumeRequests(ctx context.Context, o *seen) error {
 	var keys []string
+	timeless := false
 	switch asked := o.world.Session.Annotations[v1alpha1.AnnotationDesiredPhase]; {
 	case o.world.Honoured():
 		keys = append(keys, v1alpha1.AnnotationDesiredPhase)
-		keys = append(keys, requestTimes(o.world.Session)...)
+		times := requestTimes(o.world.Session)
+		keys = append(keys, times...)
+		timeless = o.world.Session.Annotations[times[0]] == ""
 	case asked != "" && session.Request(o.world.Session) == "":
 		// Left there, it would be in the way of the next request, and nobody would know why nothing
 		// happened.
@@ -36,7 +39,7 @@ func (r *AgenticSessionReconciler) consumeRequests(ctx context.Context, o *seen)
 	if o.promptForced() {
 		keys = append(keys, v1alpha1.AnnotationForceExecutePrompt)
 	}
-	return r.removeAnnotations(ctx, o, keys)
+	return r.removeAnnotations(ctx, o, keys, timeless)
 }
 
 // promptForced says that the run in progress was told to use the prompt again, so that the
@@ -69,7 +72,9 @@ type operation struct {
 	Value string `json:"value,omitempty"`
 }
 
-func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *seen, keys []string) error {
+// removeAnnotations removes what still says what this pass has seen. Exactly means that nothing else may have
+// changed either: a request without a time reads like the next one.
+func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *seen, keys []string, exactly bool) error {
 	s := o.world.Session
 	var patch []operation
 	for _, key := range keys {
@@ -84,6 +89,9 @@ func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *see
 		return nil
 	}
 	patch = append(patch, operation{"test", "/metadata/uid", string(s.UID)})
+	if exactly {
+		patch = append(patch, operation{"test", "/metadata/resourceVersion", s.ResourceVersion})
+	}
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("encoding the removal of a request: %w", err)

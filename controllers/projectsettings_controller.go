@@ -176,7 +176,8 @@ func (r *ProjectSettingsReconciler) provideAccess(ctx context.Context, plan *pro
 // revoke removes the RoleBindings of groups that are no longer listed.
 func (r *ProjectSettingsReconciler) revoke(ctx context.Context, plan *project.Plan, grants []v1alpha1.GroupAccess) error {
 	bindings := &rbacv1.RoleBindingList{}
-	if err := r.Client.List(ctx, bindings, client.InNamespace(plan.Settings.Namespace), client.MatchingLabels(project.Labels())); err != nil {
+	of := []client.ListOption{client.InNamespace(plan.Settings.Namespace), client.MatchingLabels(project.Labels()), client.DisableReadYourWritesConsistency}
+	if err := r.Client.List(ctx, bindings, of...); err != nil {
 		return fmt.Errorf("listing the RoleBindings of the project: %w", err)
 	}
 	var errs []error

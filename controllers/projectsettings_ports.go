@@ -22,7 +22,8 @@ func (r *ProjectSettingsReconciler) runnerPorts(ctx context.Context, namespace s
 	}
 	ports := append(registry.Ports(), runtimes.Default(r.Config.RunnerImage).Port)
 	services := &corev1.ServiceList{}
-	if err := r.Client.List(ctx, services, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelSession}); err != nil {
+	of := []client.ListOption{client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelSession}, client.DisableReadYourWritesConsistency}
+	if err := r.Client.List(ctx, services, of...); err != nil {
 		return nil, fmt.Errorf("listing the Services of runners: %w", err)
 	}
 	for i := range services.Items {

@@ -170,6 +170,7 @@ func (r *AgenticSessionReconciler) index(ctx context.Context, indexer client.Fie
 		{&batchv1.Job{}, indexSession, bySession},
 		{&corev1.Pod{}, indexSession, bySession},
 		{&v1alpha1.AgenticSession{}, indexParent, byParent},
+		{&v1alpha1.AgenticSession{}, indexAwaits, byWait},
 		{&corev1.Event{}, indexInvolvedUID, byInvolved},
 	} {
 		if err := indexer.IndexField(ctx, i.object, i.field, i.by); err != nil {

@@ -20,6 +20,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ import (
 // home is a home directory for programs that want one.
 const home = "/home/ambient"
 
+// archWord stands for the architecture in the names of files.
+const archWord = "{arch}"
+
 // request is what the flags ask for.
 type request struct {
 	spec       build.Spec
@@ -41,9 +45,10 @@ type request struct {
 	archive    string
 	layout     string
 	push       bool
+	ociArchive string
 	insecure   bool
 	entrypoint string
-	platform   string
+	platforms  []string
 }
 
 func main() {
@@ -68,17 +73,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("--tag %q is no image name, write it as registry/name:tag: %w", asked.tag, err)
 	}
-	if asked.spec.Base, err = build.Base(ctx, asked.base, asked.spec.OS, asked.spec.Arch); err != nil {
-		return err
-	}
-	image, err := build.Image(asked.spec)
+	built, err := asked.build(ctx)
 	if err != nil {
 		return err
 	}
-	if err := place(ctx, asked, tag, image); err != nil {
+	if err := place(ctx, asked, tag, built); err != nil {
 		return err
 	}
-	digest, err := image.Digest()
+	digest, err := built.Digest()
 	if err != nil {
 		return fmt.Errorf("computing the digest: %w", err)
 	}
@@ -88,19 +90,51 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-func place(ctx context.Context, asked request, tag name.Tag, image v1.Image) error {
-	if asked.archive != "" {
+// build makes the image, or for several platforms one each and an index of them.
+func (r *request) build(ctx context.Context) (build.Built, error) {
+	images := make([]v1.Image, 0, len(r.platforms))
+	for _, platform := range r.platforms {
+		spec := r.spec
+		spec.OS, spec.Arch, _ = strings.Cut(platform, "/")
+		spec.Files = make([]build.File, len(r.spec.Files))
+		for i, file := range r.spec.Files {
+			file.Source = strings.ReplaceAll(file.Source, archWord, spec.Arch)
+			spec.Files[i] = file
+		}
+		var err error
+		if spec.Base, err = build.Base(ctx, r.base, spec.OS, spec.Arch); err != nil {
+			return nil, err
+		}
+		image, err := build.Image(spec)
+		if err != nil {
+			return nil, fmt.Errorf("making the image for %s: %w", platform, err)
+		}
+		images = append(images, image)
+	}
+	if len(images) == 1 {
+		return images[0], nil
+	}
+	return build.Index(images)
+}
+
+func place(ctx context.Context, asked request, tag name.Tag, built build.Built) error {
+	if image, one := built.(v1.Image); one && asked.archive != "" {
 		if err := build.Archive(asked.archive, tag, image); err != nil {
 			return err
 		}
 	}
+	if asked.ociArchive != "" {
+		if err := build.OCIArchive(asked.ociArchive, tag, built); err != nil {
+			return err
+		}
+	}
 	if asked.layout != "" {
-		if err := build.Layout(asked.layout, tag, image); err != nil {
+		if err := build.Layout(asked.layout, tag, built); err != nil {
 			return err
 		}
 	}
 	if asked.push {
-		return build.Push(ctx, asked.tag, asked.insecure, image)
+		return build.Push(ctx, asked.tag, asked.insecure, built)
 	}
 	return nil
 }
@@ -110,6 +144,7 @@ func parse(args []string) (request, error) {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.StringVar(&asked.tag, "tag", "", "name of the image, for example localhost/ambient/agentic-operator:dev")
 	flags.StringVar(&asked.archive, "output", "", "write a docker archive to this file")
+	flags.StringVar(&asked.ociArchive, "oci-archive", "", "write an OCI archive to this file")
 	flags.StringVar(&asked.layout, "oci-layout", "", "put the image into the OCI layout in this folder")
 	flags.BoolVar(&asked.push, "push", false, "push the image to the registry its name begins with")
 	flags.BoolVar(&asked.insecure, "insecure", false, "push over plain HTTP also to another machine")
@@ -117,8 +152,8 @@ func parse(args []string) (request, error) {
 	flags.StringVar(&asked.entrypoint, "entrypoint", "", "command to run, words separated by spaces; the first --binary if empty")
 	flags.StringVar(&asked.spec.User, "user", "1001", "numeric user to run as")
 	flags.StringVar(&asked.spec.WorkingDir, "workdir", "/", "working directory; made if it is not there")
-	flags.StringVar(&asked.platform, "platform", "linux/"+runtime.GOARCH, "operating system and architecture")
-	flags.Func("binary", "program to put into the image, as FILE or FILE:TARGET (repeatable)", asked.file(true, "/"))
+	flags.Func("platform", "operating system and architecture (repeatable: an image for each under one name); this machine's if there is none", asked.forPlatform)
+	flags.Func("binary", "program to put into the image, as FILE or FILE:TARGET (repeatable); "+archWord+" in FILE is the architecture", asked.file(true, "/"))
 	flags.Func("file", "other file to put into the image, as FILE:TARGET (repeatable)", asked.file(false, ""))
 	flags.Func("license", "licence to put into the image, as FILE or FILE:TARGET (repeatable)", asked.file(false, "/licenses/"))
 	flags.Func("label", "label, as KEY=VALUE (repeatable)", pair(asked.spec.Labels))
@@ -145,15 +180,17 @@ func (r *request) complete() error {
 	if r.tag == "" {
 		return errors.New("the image has no name: give it one with --tag")
 	}
-	if r.archive == "" && r.layout == "" && !r.push {
-		return errors.New("the image would be lost: say where it goes with --output, --oci-layout or --push")
+	if r.archive == "" && r.ociArchive == "" && r.layout == "" && !r.push {
+		return errors.New("the image would be lost: say where it goes with --output, --oci-archive, --oci-layout or --push")
+	}
+	if len(r.platforms) > 1 && r.archive != "" {
+		return errors.New("--output writes a docker archive, which holds one platform: write several with --oci-archive")
 	}
 	if _, err := strconv.ParseUint(r.spec.User, 10, 32); err != nil {
 		return fmt.Errorf("--user %q is not a number: give a number, so that a cluster can see that it is not root", r.spec.User)
 	}
-	var ok bool
-	if r.spec.OS, r.spec.Arch, ok = strings.Cut(r.platform, "/"); !ok {
-		return fmt.Errorf("--platform %q is incomplete: write it as linux/amd64", r.platform)
+	if len(r.platforms) == 0 {
+		r.platforms = []string{"linux/" + runtime.GOARCH}
 	}
 	r.spec.Entrypoint = strings.Fields(r.entrypoint)
 	for _, file := range r.spec.Files {
@@ -164,6 +201,18 @@ func (r *request) complete() error {
 	var err error
 	r.spec.Time, err = imageTime(os.Getenv("SOURCE_DATE_EPOCH"))
 	return err
+}
+
+// forPlatform reads a --platform.
+func (r *request) forPlatform(value string) error {
+	if system, arch, found := strings.Cut(value, "/"); !found || system == "" || arch == "" {
+		return errors.New("it is incomplete: write it as linux/amd64")
+	}
+	if slices.Contains(r.platforms, value) {
+		return errors.New("it is there twice")
+	}
+	r.platforms = append(r.platforms, value)
+	return nil
 }
 
 // imageTime is the time of everything in the image: the one that builders agree

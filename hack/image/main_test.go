@@ -198,6 +198,115 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestSeveralPlatforms makes one name for two architectures, each with its own program, and reads it back
+// from everywhere under one digest.
+func TestSeveralPlatforms(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	pushed := strings.TrimPrefix(server.URL, "http://") + "/ambient/try:dev"
+	folder, from := t.TempDir(), t.TempDir()
+	programs := map[string]string{"amd64": "a program", "s390x": "another program"}
+	for arch, content := range programs {
+		if err := os.WriteFile(filepath.Join(from, "program-"+arch), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"--binary", filepath.Join(from, "program-{arch}") + ":/program", "--tag", pushed, "--platform", "linux/amd64", "--platform", "linux/s390x"}
+	first, second := filepath.Join(folder, "first.tar"), filepath.Join(folder, "second.tar")
+	line := makeImage(t, append(args, "--push", "--oci-layout", filepath.Join(folder, "layout"), "--oci-archive", first)...)
+	if again := makeImage(t, append(args, "--oci-layout", filepath.Join(folder, "layout"), "--oci-archive", second)...); again != line {
+		t.Errorf("printed %s, then %s", line, again)
+	}
+	if one, two := contentOf(t, first), contentOf(t, second); one != two {
+		t.Error("two builds write different archives")
+	}
+	unpack(t, first, filepath.Join(folder, "unpacked"))
+	ref, err := name.ParseReference(pushed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched, err := remote.Index(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := fetched.Digest()
+	if err != nil || line != pushed+"@"+digest.String() {
+		t.Errorf("printed %s, the registry holds %s, %v", line, digest, err)
+	}
+	holdsPlatforms(t, fetched, programs)
+	// As a base it gives each platform its own image.
+	makeImage(t, "--base", pushed, "--file", filepath.Join(from, "program-{arch}")+":/added", "--entrypoint", "/program", "--tag", tag,
+		"--platform", "linux/s390x", "--platform", "linux/amd64", "--oci-layout", filepath.Join(folder, "based"))
+	for _, place := range []string{"layout", "unpacked", "based"} {
+		all, err := layout.ImageIndexFromPath(filepath.Join(folder, place))
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := all.IndexManifest()
+		if err != nil || len(manifest.Manifests) != 1 || (manifest.Manifests[0].Digest == digest) != (place != "based") {
+			t.Fatalf("the %s holds %+v, %v", place, manifest, err)
+		}
+		inner, err := all.ImageIndex(manifest.Manifests[0].Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holdsPlatforms(t, inner, programs)
+	}
+}
+
+func holdsPlatforms(t *testing.T, index v1.ImageIndex, programs map[string]string) {
+	t.Helper()
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil || len(manifest.Manifests) != len(programs) {
+		t.Fatalf("the index is %+v, %v", manifest, err)
+	}
+	for _, one := range manifest.Manifests {
+		image, err := index.Image(one.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := image.ConfigFile()
+		if err != nil || one.Platform == nil || one.Platform.OS != "linux" || file.OS != "linux" || one.Platform.Architecture != file.Architecture {
+			t.Fatalf("platform %+v, configuration %+v, %v", one.Platform, file, err)
+		}
+		for _, entry := range entries(t, image) {
+			if entry.Name == "program" && entry.Size != int64(len(programs[file.Architecture])) {
+				t.Errorf("the program for %s has %d bytes: it is another's", file.Architecture, entry.Size)
+			}
+		}
+	}
+}
+
+func contentOf(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func unpack(t *testing.T, archive, folder string) {
+	t.Helper()
+	for reader := tar.NewReader(strings.NewReader(contentOf(t, archive))); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(reader)
+		file := filepath.Join(folder, filepath.FromSlash(header.Name))
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	program, _, _ := inputs(t, 0o600, time.Now())
 	output := filepath.Join(t.TempDir(), "out.tar")
@@ -212,6 +321,9 @@ func TestRefusals(t *testing.T) {
 		"is not expected":       append(complete, "more"),
 		"no such file":          {"--binary", program + "x", "--tag", tag, "--output", output},
 		"is incomplete":         append(complete, "--platform", "linux"),
+		"there twice":           append(complete, "--platform", "linux/arm64", "--platform", "linux/arm64"),
+		"holds one platform":    append(complete, "--platform", "linux/arm64", "--platform", "linux/amd64"),
+		"the OCI archive":       {"--binary", program, "--tag", tag, "--oci-archive", "/does/not/exist.tar"},
 		"is no image name":      {"--binary", program, "--tag", "Not A Name", "--output", output},
 		"neither a file nor":    append(complete, "--base", "Not A Name"),
 		"fetching the base":     append(complete, "--base", "127.0.0.1:1/none:none"),

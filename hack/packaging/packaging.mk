@@ -52,11 +52,17 @@ deprecate: ## Tell users to leave a release: make deprecate VERSION=x.y.z MESSAG
 publish: ## Write the layout of the community's catalogs: make publish TO=path/of/a/checkout
 	$(PACKAGING) publish --to $(abspath $(TO))
 
-.PHONY: scorecard-image
-scorecard-image: ## Make the image of the bundle's scorecard tests as bin/scorecard.tar, without a container engine
+# What its image says of itself in other words than the operator's.
+scorecard_labels = --label name=agentic-operator-scorecard --label summary="Scorecard tests of the Agentic Operator" \
+	  --label description="Tests that operator-sdk scorecard runs as pods on a cluster with the Agentic Operator: its example, conditions and metrics, and sessions over an upgrade."
+
+.PHONY: scorecard-build
+scorecard-build:
 	CGO_ENABLED=0 go -C test/scorecard build -trimpath -ldflags "-s -w" -o $(BIN)/scorecard .
-	go -C hack/image run . --binary $(BIN)/scorecard:/usr/local/bin/scorecard --license $(CURDIR)/LICENSE \
-	  --user 65532 --tag $(SCORECARD_IMG) --output $(BIN)/scorecard.tar
+
+.PHONY: scorecard-image
+scorecard-image: scorecard-build ## Make the image of the bundle's scorecard tests as bin/scorecard.tar, without a container engine
+	@$(read_labels); $(call make_image,scorecard,$(SCORECARD_IMG),--output $(BIN)/scorecard.tar $(scorecard_labels))
 
 .PHONY: bundle-build catalog-build
 bundle-build: container-engine ## Build the bundle's image with docker or podman (VERSION=x.y.z for a released one)

@@ -106,6 +106,9 @@ func freeze(_ context.Context, r *repository, args []string, out io.Writer) erro
 	if err := os.CopyFS(kept, os.DirFS(r.bundle())); err != nil {
 		return fmt.Errorf("keeping the bundle: %w", err)
 	}
+	if err := r.keepStored(v); err != nil {
+		return err
+	}
 	t, err := catalog.Load(r.template())
 	if err != nil {
 		return err
@@ -126,6 +129,18 @@ func freeze(_ context.Context, r *repository, args []string, out io.Writer) erro
 		return fmt.Errorf("printing the release: %w", err)
 	}
 	return r.setVersion(next)
+}
+
+// keepStored keeps the objects that the tests have every later version take as those of a release.
+func (r *repository) keepStored(v semver.Version) error {
+	objects, err := os.ReadFile(r.path("catalog", "stored", "next.yaml"))
+	if err != nil {
+		return fmt.Errorf("reading the stored objects: %w", err)
+	}
+	if err := os.WriteFile(r.path("catalog", "stored", v.String()+".yaml"), objects, 0o644); err != nil {
+		return fmt.Errorf("keeping the stored objects: %w", err)
+	}
+	return nil
 }
 
 // deprecate notes in the catalog that a released version should be left.

@@ -90,6 +90,9 @@ func TestReleases(t *testing.T) {
 		if after := strings.Fields(command(t, "versions")); len(after) != before+1 || after[before] != v.String() {
 			t.Errorf("the released versions are %v, want one more, %s", after, v)
 		}
+		if kept := read(t, r.path("catalog", "stored", v.String()+".yaml")); kept != read(t, r.path("catalog", "stored", "next.yaml")) {
+			t.Errorf("the stored objects of %s are not those of the version that was worked on", v)
+		}
 		graph, err := catalog.Load(r.template())
 		if err != nil {
 			t.Fatal(err)

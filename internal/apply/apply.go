@@ -11,6 +11,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,11 +33,22 @@ type Applier struct {
 	LookFirst bool
 }
 
-// unwaited keeps a write of a Secret from being waited for by reads: the client would start a
-// cache of all Secrets, data and all, to know when it has arrived.
+// unwaited keeps a write from being waited for by reads. For a Secret the client would start a cache of all
+// Secrets, data and all, to know when it has arrived; and what lacks the label by which caches select its
+// kind never arrives, so that the next read would wait for ever.
 func unwaited(object client.Object) bool {
-	_, secret := object.(*corev1.Secret)
-	return secret
+	labels := object.GetLabels()
+	switch object.(type) {
+	case *corev1.Secret:
+		return true
+	case *batchv1.Job, *corev1.Pod, *corev1.Service, *corev1.PersistentVolumeClaim:
+		_, selected := labels[v1alpha1.LabelSession]
+		return !selected
+	case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding, *corev1.LimitRange, *networkingv1.NetworkPolicy:
+		return labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator
+	default:
+		return false
+	}
 }
 
 // Create creates an object. That it exists already is returned as the API server says it; where
@@ -144,9 +157,11 @@ func (a *Applier) Remove(ctx context.Context, object client.Object) error {
 	if _, job := object.(*batchv1.Job); job {
 		dependents = metav1.DeletePropagationForeground
 	}
-	err := a.Client.Delete(ctx, object,
-		client.PropagationPolicy(dependents),
-		client.Preconditions{UID: &uid})
+	options := []client.DeleteOption{client.PropagationPolicy(dependents), client.Preconditions{UID: &uid}}
+	if unwaited(object) {
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
+	err := a.Client.Delete(ctx, object, options...)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s: %w", a.kind(object), object.GetName(), err)
 	}

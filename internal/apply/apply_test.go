@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
 	"github.com/ambient-code/agentic-operator/internal/workload"
@@ -90,5 +93,26 @@ func TestCase11Refusals(t *testing.T) {
 				t.Errorf("the obstacle is %+v; want %s, final: %t", blocked.Obstacle, c.reason, c.isFinal)
 			}
 		})
+	}
+}
+
+// TestNobodyWaitsForWhatNoCacheHas: a read that waits for a write to arrive in a cache that selects by a label
+// would wait for ever where the label was taken off.
+func TestNobodyWaitsForWhatNoCacheHas(t *testing.T) {
+	labelled := metav1.ObjectMeta{Labels: workload.Labels("a")}
+	for _, kind := range []func(metav1.ObjectMeta) client.Object{
+		func(m metav1.ObjectMeta) client.Object { return &batchv1.Job{ObjectMeta: m} },
+		func(m metav1.ObjectMeta) client.Object { return &corev1.Service{ObjectMeta: m} },
+		func(m metav1.ObjectMeta) client.Object { return &corev1.PersistentVolumeClaim{ObjectMeta: m} },
+		func(m metav1.ObjectMeta) client.Object { return &corev1.ServiceAccount{ObjectMeta: m} },
+		func(m metav1.ObjectMeta) client.Object { return &rbacv1.Role{ObjectMeta: m} },
+		func(m metav1.ObjectMeta) client.Object { return &rbacv1.RoleBinding{ObjectMeta: m} },
+	} {
+		if object := kind(labelled); unwaited(object) {
+			t.Errorf("nobody waits for %T, which caches have", object)
+		}
+		if object := kind(metav1.ObjectMeta{}); !unwaited(object) {
+			t.Errorf("who reads waits for %T, which no cache has", object)
+		}
 	}
 }

@@ -75,6 +75,8 @@ func TestEverySettingTakesEffect(t *testing.T) {
 		"NAMESPACE=ambient":                       func(c *config.Config) { c.Namespace, c.BackendNamespace = "ambient", "ambient" },
 		"WATCH_NAMESPACE= b,a,,b":                 func(c *config.Config) { c.TargetNamespaces = []string{"a", "b"} },
 		"BACKEND_NAMESPACE=backend":               func(c *config.Config) { c.BackendNamespace = "backend" },
+		"RELATED_IMAGE_RUNNER=example.com/m":      func(c *config.Config) { c.RunnerImage = "example.com/m" },
+		"RELATED_IMAGE_STATE_SYNC=example.com/m":  func(c *config.Config) { c.StateSyncImage = "example.com/m" },
 		"AMBIENT_CODE_RUNNER_IMAGE=example.com/r": func(c *config.Config) { c.RunnerImage = "example.com/r" },
 		"IMAGE_PULL_POLICY=Always":                func(c *config.Config) { c.ImagePullPolicy = corev1.PullAlways },
 		"STATE_SYNC_IMAGE=example.com/s":          func(c *config.Config) { c.StateSyncImage = "example.com/s" },
@@ -123,6 +125,28 @@ func TestTheVariableWinsOverTheFlag(t *testing.T) {
 	c, err = load("--max-concurrent-reconciles=3", "MAX_CONCURRENT_RECONCILES=")
 	if err != nil || c.MaxConcurrentReconciles != 3 {
 		t.Errorf("%d reconciles, %v; want 3 of the flag where the variable is empty", c.MaxConcurrentReconciles, err)
+	}
+}
+
+// What somebody chose wins over what the installed version was released with, and where nobody chose
+// anything the latter holds: the shipped manifests have both variables.
+func TestCase57ChosenImagesWinOverReleasedOnes(t *testing.T) {
+	for _, c := range []struct {
+		released, chosen string
+		got              func(*config.Config) string
+	}{
+		{"RELATED_IMAGE_RUNNER", "AMBIENT_CODE_RUNNER_IMAGE", func(c *config.Config) string { return c.RunnerImage }},
+		{"RELATED_IMAGE_STATE_SYNC", "STATE_SYNC_IMAGE", func(c *config.Config) string { return c.StateSyncImage }},
+	} {
+		for chosen, want := range map[string]string{"chosen.example.com/i:1": "chosen.example.com/i:1", "": "mirror.example.com/i:1"} {
+			loaded, err := load(c.released+"=mirror.example.com/i:1", c.chosen+"="+chosen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.got(loaded); got != want {
+				t.Errorf("%s with %s=%q gives %s, want %s", c.released, c.chosen, chosen, got, want)
+			}
+		}
 	}
 }
 

@@ -161,7 +161,7 @@ func TestCase62Alerts(t *testing.T) {
 	program := promtool(t)
 	rules := written(t, "rules.yaml", Rules(Namespace))
 	fires := map[string]bool{}
-	all := slices.Concat(operatorScenarios(t), workScenarios(t), sessionScenarios(t), endScenarios(t), startScenarios(t))
+	all := slices.Concat(operatorScenarios(t), workScenarios(t), sessionScenarios(t), endScenarios(t), startScenarios(t), scrapedScenarios(t))
 	for _, s := range all {
 		for _, check := range s.checks {
 			for name := range check.alarms {

@@ -37,20 +37,67 @@ func known(series string) (metrics.Metric, bool) {
 // series is a time series as Prometheus stores it, in promtool's notation.
 type series struct{ name, values string }
 
+var (
+	sampled = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? (\S+)$`)
+	pair    = regexp.MustCompile(`(\w+)="([^"]*)"`)
+)
+
+// scraped are the samples of a real scrape: of a replica that leads, where a session has completed and
+// another runs, of one that stands by, or of the leader after others have failed. The integration suite
+// made the files, and sees to it that replicas export the series that are in them, and no others.
+func scraped(t *testing.T, replica string) [][]string {
+	t.Helper()
+	var samples [][]string
+	for line := range strings.Lines(read(t, "internal/observability/testdata/scrapes/"+replica+".txt")) {
+		found := sampled.FindStringSubmatch(strings.TrimSpace(line))
+		if found == nil {
+			t.Fatalf("the scrape of the %s has no sample: %s", replica, line)
+		}
+		samples = append(samples, found[1:])
+	}
+	return samples
+}
+
+// exported are the names of the series that real replicas export, with their labels.
+var exported = map[string]bool{}
+
+// isExported says that a real replica exports a series with these labels, which are in order.
+func isExported(t *testing.T, metric string, labels []string) bool {
+	t.Helper()
+	if len(exported) == 0 {
+		exported[form(up.Name, nil)] = true
+		for _, sample := range slices.Concat(scraped(t, "leader"), scraped(t, "standby")) {
+			exported[form(sample[0], slices.Sorted(maps.Keys(labelled(sample[1]))))] = true
+		}
+	}
+	return exported[form(metric, labels)]
+}
+
+func form(metric string, labels []string) string {
+	return metric + "{" + strings.Join(labels, ",") + "}"
+}
+
+func labelled(text string) map[string]string {
+	labels := map[string]string{}
+	for _, found := range pair.FindAllStringSubmatch(text, -1) {
+		labels[found[1]] = found[2]
+	}
+	return labels
+}
+
 // of is what a scrape of a replica makes of a metric, as our ServiceMonitor has it scraped. It insists
-// that the operator exports such a series.
+// that the operator is described to export such a series, and was seen to.
 func of(t *testing.T, pod, metric, labels, values string) series {
 	t.Helper()
 	m, is := known(metric)
 	if !is {
 		t.Fatalf("nothing exports %s", metric)
 	}
-	given := map[string]string{}
-	for _, pair := range regexp.MustCompile(`(\w+)="([^"]*)"`).FindAllStringSubmatch(labels, -1) {
-		given[pair[1]] = pair[2]
-	}
+	given := labelled(labels)
 	if got, want := slices.Sorted(maps.Keys(given)), slices.Sorted(slices.Values(m.Labels)); !slices.Equal(got, want) {
 		t.Fatalf("%s is exported with the labels %v, not %v", metric, want, got)
+	} else if !isExported(t, metric, got) {
+		t.Fatalf("no replica was seen to export %s with the labels %v", metric, got)
 	}
 	for label, closed := range m.Values {
 		if !slices.Contains(closed, given[label]) {

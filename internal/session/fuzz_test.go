@@ -153,7 +153,7 @@ func FuzzObstacles(f *testing.F) {
 			f.Add(message, reason, "example.com/runner:1", "init", int32(1))
 		}
 	}
-	f.Fuzz(func(t *testing.T, message, reason, image, name string, code int32) {
+	f.Fuzz(func(t *testing.T, message, reason, image, _ string, _ int32) {
 		refused := func(pod string) session.Decision {
 			w := inPhase(v1alpha1.PhaseCreating, furnished, job)
 			w.PodRefusal = "Error creating: pods \"" + pod + "\" " + message

@@ -5,18 +5,17 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/test/policy"
 	"github.com/ambient-code/agentic-operator/test/rig"
 )
 
@@ -202,27 +201,22 @@ func TestNetworkPolicy(t *testing.T) {
 	ns := project(t)
 	told := session(t, ns, "guarded", "hang", nil)
 	told.reaches(t, v1alpha1.PhaseRunning, long)
-	policy := &networkingv1.NetworkPolicy{}
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "runner-allow-backend-only"}, policy); err != nil {
-		t.Fatal(err)
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
-	if err != nil {
+	made := &networkingv1.NetworkPolicy{}
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "runner-allow-backend-only"}, made); err != nil {
 		t.Fatal(err)
 	}
 	pod := pods(t, ns, "guarded")[0]
-	if !selector.Matches(labels.Set(pod.Labels)) || selector.Empty() {
-		t.Errorf("%s does not select the runner with %v alone", selector, pod.Labels)
+	if guards, err := policy.Guards(made, pod.Labels); !guards || err != nil {
+		t.Errorf("the policy is not about the runner with %v: %v", pod.Labels, err)
 	}
-	rules := policy.Spec.Ingress
-	if len(rules) != 1 || len(rules[0].From) != 1 || len(rules[0].Ports) == 0 {
-		t.Fatalf("the policy lets in %+v", rules)
+	if guards, err := policy.Guards(made, nil); guards || err != nil {
+		t.Errorf("the policy is about pods that are no runners: %v", err)
 	}
-	if from := rules[0].From[0].NamespaceSelector; from == nil || from.MatchLabels[corev1.LabelMetadataName] != rig.OperatorNamespace {
-		t.Errorf("it lets in %+v", rules[0].From)
-	}
-	port := pod.Spec.Containers[0].Ports[0].ContainerPort
-	if !slices.ContainsFunc(rules[0].Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntVal == port }) {
-		t.Errorf("the runner serves on %d, open are %+v", port, rules[0].Ports)
+	container := &pod.Spec.Containers[0]
+	for namespace, want := range map[string]bool{rig.OperatorNamespace: true, ns: false} {
+		from := policy.Caller{Namespace: namespace, NamespaceLabels: map[string]string{corev1.LabelMetadataName: namespace}, PodLabels: pod.Labels}
+		if got, err := policy.Admits(made, from, container, container.Ports[0].ContainerPort); got != want || err != nil {
+			t.Errorf("namespace %s is let in to where the runner serves: %t, want %t, %v", namespace, got, want, err)
+		}
 	}
 }

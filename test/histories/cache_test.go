@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -151,7 +152,13 @@ func (c *caches) get(key types.NamespacedName, object client.Object, consistent 
 func index(object client.Object, field string) string {
 	switch o := object.(type) {
 	case *v1alpha1.AgenticSession:
-		return workload.Parent(o)
+		if field == "parent" {
+			return workload.Parent(o)
+		}
+		if ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonWorkspaceInUse && orPending(o.Status.Phase) == v1alpha1.PhasePending {
+			return "workspace"
+		}
+		return ""
 	case *corev1.Event:
 		return string(o.InvolvedObject.UID)
 	default:

@@ -180,13 +180,7 @@ func TestCase1WhileTheOperatorIsDown(t *testing.T) {
 			sessions[i].stop()
 			sessions[i].reaches(stopping)
 		case creating:
-			// Past the moment in which ordinary progress is not written, so that the Job is known.
-			sessions[i].until("knows its Job", func(s *v1alpha1.AgenticSession) error {
-				if s.Status.JobUID == "" {
-					return errors.New("it does not")
-				}
-				return is(creating)(s)
-			})
+			sessions[i].knowsItsJob()
 		default:
 			sessions[i].reaches(row.from)
 		}
@@ -200,10 +194,10 @@ func TestCase1WhileTheOperatorIsDown(t *testing.T) {
 		}
 		row.meanwhile(sessions[i])
 	}
-	began := time.Now()
 	// Another version, whose runs would look otherwise.
 	const image = "registry.example/runner:next"
 	p.operator = alone(t, map[string]string{"AMBIENT_CODE_RUNNER_IMAGE": image})
+	up := time.Now()
 	for i, row := range table {
 		s := sessions[i]
 		s.project = p
@@ -222,15 +216,27 @@ func TestCase1WhileTheOperatorIsDown(t *testing.T) {
 		if row.to == stopped {
 			s.never(failure)
 		}
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Logf("it took %s until all was told", took)
+		if row.to.Terminal() {
+			s.wasSoon(row.to, up)
+		}
 	}
 	p.settles(time.Second)
 	checkOutdated(t, sessions[slices.IndexFunc(sessions, func(s *session) bool { return s.name == "running-outdated" })])
 	if n := p.errorCount(); n > 0 {
 		t.Errorf("%v errors were counted", n)
 	}
+}
+
+// knowsItsJob waits until the status names the Job of a session that is Creating: past the moment in which
+// ordinary progress is not written.
+func (s *session) knowsItsJob() {
+	s.t.Helper()
+	s.until("knows its Job", func(s *v1alpha1.AgenticSession) error {
+		if s.Status.JobUID == "" {
+			return errors.New("it does not")
+		}
+		return is(creating)(s)
+	})
 }
 
 // outdateToken makes the session's token look as if no operator had worked for longer than its life.
@@ -268,11 +274,17 @@ func finished(s *session) error {
 	return errors.New("it has not")
 }
 
+// handover is how long nobody may work when the leader is asked to end; source: the list of cases. The
+// lock is given back at the end, and who waits for it asks again after 2 s and up to 1.2 times as long
+// beside: after 4.4 s at the latest.
+const handover = 5 * time.Second
+
 // TestCase47TwoReplicas: one of two operators works; the other is ready all the same, takes over
-// within seconds when the first ends and does nothing twice. (Cases 45, 47, 49.)
+// within seconds when SIGTERM ends the first and does nothing twice. (Cases 45, 47, 49.)
 func TestCase47TwoReplicas(t *testing.T) {
-	first := alone(t, nil, "--leader-elect")
-	p := newProject(t, first)
+	trouble(t)
+	first := runProcess(t, "first", "--leader-elect")
+	p := newProject(t, nil)
 	before := p.session("before", "hang")
 	before.reaches(running)
 	second := alone(t, nil, "--leader-elect")
@@ -292,7 +304,7 @@ func TestCase47TwoReplicas(t *testing.T) {
 	if writes := second.gate.written(p.name); len(writes) > 0 {
 		t.Errorf("the replica that is not the leader wrote: %v", writes)
 	}
-	if err := first.stop(); err != nil {
+	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	ended := time.Now()
@@ -303,8 +315,7 @@ func TestCase47TwoReplicas(t *testing.T) {
 		}
 		return nil
 	})
-	// Seconds, on a busy machine as well; a lock that is not given back lasts for 15 s and more.
-	if gap := time.Since(ended); gap > 12*time.Second {
+	if gap := second.gate.written(p.name)[0].at.Sub(ended); gap > handover {
 		t.Errorf("nobody worked for %s", gap)
 	}
 	for _, s := range append(sessions, before) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,67 @@ func TestCase69BadInputIsRefused(t *testing.T) {
 		if err := suite.admin.Status().Patch(p.ctx, s.object(), client.RawPatch("application/merge-patch+json", []byte(status))); err == nil {
 			t.Errorf("the status %s was accepted", status)
 		}
+	}
+}
+
+// heardWarnings keeps what the API server warns of.
+type heardWarnings struct{ texts []string }
+
+func (h *heardWarnings) HandleWarningHeader(_ int, _, text string) { h.texts = append(h.texts, text) }
+
+// forget returns the warnings so far.
+func (h *heardWarnings) forget() []string {
+	texts := slices.Sorted(slices.Values(h.texts))
+	h.texts = nil
+	return texts
+}
+
+// TestCase69WarningsNameWhatIsDropped: a client that does not ask for strict validation, as most do not, is
+// warned of each field that the API does not know, by its path; what is right has no warning.
+func TestCase69WarningsNameWhatIsDropped(t *testing.T) {
+	p := share(t)
+	heard := &heardWarnings{}
+	config := adminConfig(suite.cluster)
+	config.WarningHandler = heard
+	warned, err := client.New(config, client.Options{Scheme: suite.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name     string
+		spec     map[string]any
+		warnings []string
+	}{
+		{"fine", map[string]any{"initialPrompt": "hang", "repos": []any{map[string]any{"url": "https://a/b"}}, "mcpServers": map[string]any{"custom": map[string]any{"a": map[string]any{"any": "thing"}}}}, nil},
+		{"elsewhere", map[string]any{"initialPrompt": "hang", "project": "x"}, []string{`unknown field "spec.project"`}},
+		{"misspelt", map[string]any{
+			"prompt": "hang", "llmSettings": map[string]any{"modell": "x"}, "repos": []any{map[string]any{"url": "https://a/b", "ref": "main"}},
+		}, []string{`unknown field "spec.llmSettings.modell"`, `unknown field "spec.prompt"`, `unknown field "spec.repos[0].ref"`}},
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": c.spec}}
+		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AgenticSession"))
+		object.SetNamespace(p.name)
+		object.SetName(c.name)
+		if err := warned.Create(p.ctx, object); err != nil {
+			t.Errorf("%s: it is refused: %v", c.name, err)
+			continue
+		}
+		if got := heard.forget(); !slices.Equal(got, c.warnings) {
+			t.Errorf("%s: the warnings are %q, want %q", c.name, got, c.warnings)
+		}
+		for _, field := range []string{"project", "prompt"} {
+			if _, kept, err := unstructured.NestedFieldNoCopy(object.Object, "spec", field); kept || err != nil {
+				t.Errorf("%s: spec.%s is stored (%v)", c.name, field, err)
+			}
+		}
+	}
+	p.settings("are there", exist)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"groups":[],"inactivityTimeoutSeconds":600}}`))
+	if err := warned.Patch(p.ctx, p.settingsObject(), patch); err != nil {
+		t.Fatal(err)
+	}
+	if got := heard.forget(); !slices.Equal(got, []string{`unknown field "spec.groups"`}) {
+		t.Errorf("the settings' warnings are %q", got)
 	}
 }
 

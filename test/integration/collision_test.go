@@ -1,13 +1,13 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,16 +19,16 @@ import (
 )
 
 // TestCase24NameCollision: an object that merely has the name of one of a session's objects is
-// refused and left exactly as it is, also when the session is stopped and deleted.
+// refused and left exactly as it is, also when the session is started again, stopped and deleted.
 func TestCase24NameCollision(t *testing.T) {
 	p := share(t)
-	deployment := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "owner"}}
+	deployment := withoutPods(p)
 	p.create(deployment)
 	other := p.session("other", "hang")
 	owners := map[string][]metav1.OwnerReference{
 		"nobody":       nil,
 		"othersession": {{APIVersion: v1alpha1.GroupVersion.String(), Kind: "AgenticSession", Name: other.name, UID: other.uid, Controller: ptr(true)}},
-		"configmap":    {{APIVersion: "v1", Kind: "ConfigMap", Name: deployment.Name, UID: deployment.UID, Controller: ptr(true)}},
+		"deployment":   {{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment.Name, UID: deployment.UID, Controller: ptr(true)}},
 	}
 	type collision struct {
 		*session
@@ -42,6 +42,7 @@ func TestCase24NameCollision(t *testing.T) {
 			foreign.SetNamespace(p.name)
 			foreign.SetOwnerReferences(references)
 			p.create(foreign)
+			p.atRest(foreign)
 			all = append(all, collision{p.session(name, "hang"), foreign})
 		}
 	}
@@ -55,6 +56,24 @@ func TestCase24NameCollision(t *testing.T) {
 			t.Errorf("session %s: a pod was made", c.name)
 		}
 	}
+	for _, c := range all {
+		// Started again it meets the same; what is over already stays as it is when it is stopped.
+		c.start()
+	}
+	for _, c := range all {
+		c.requestsConsumed()
+		c.eventually("session "+c.name+" was started again", func() error {
+			if history := c.history(); len(history) < 4 {
+				return fmt.Errorf("it went through %v", history)
+			}
+			return c.phaseIs(failure)
+		})
+		c.stop()
+	}
+	for _, c := range all {
+		c.requestsConsumed()
+		c.untouched(c.foreign)
+	}
 	p.settles(0)
 	for _, c := range all {
 		c.remove()
@@ -64,50 +83,61 @@ func TestCase24NameCollision(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second) // garbage collection would act now
 	for _, c := range all {
-		now, ok := c.foreign.DeepCopyObject().(client.Object)
-		if !ok {
-			t.Fatal("no object")
-		}
-		if err := suite.admin.Get(p.ctx, client.ObjectKeyFromObject(c.foreign), now); err != nil {
-			t.Errorf("session %s: the foreign object: %v", c.name, err)
-			continue
-		}
-		if !sameForeign(c.foreign, now) {
-			t.Errorf("session %s: the foreign object was changed from %+v to %+v", c.name, c.foreign, now)
-		}
+		c.untouched(c.foreign)
 	}
 	if err := is(running)(other.latest()); err != nil {
 		t.Error(err)
 	}
 }
 
-// sameForeign compares what the operator could have changed. Controllers of Kubernetes write to
-// some of the kinds themselves, so the resource version says too much.
-func sameForeign(was, is client.Object) bool {
-	if was.GetUID() != is.GetUID() || !maps.Equal(was.GetLabels(), is.GetLabels()) || is.GetDeletionTimestamp() != nil {
-		return false
-	}
-	annotations := maps.Clone(is.GetAnnotations())
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.Contains(key, "kubernetes.io/") })
-	sameOwners := slices.EqualFunc(was.GetOwnerReferences(), is.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
-	return len(annotations) == 0 && sameOwners && fmt.Sprint(contents(was)) == fmt.Sprint(contents(is))
+// withoutPods is a Deployment that makes none.
+func withoutPods(p *project) *appsv1.Deployment {
+	labels := map[string]string{"app": "theirs"}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "owner"}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "theirs", Image: "theirs"}}},
+		},
+	}}
 }
 
-// contents is what an object holds besides its metadata.
-func contents(object client.Object) any {
-	switch object := object.(type) {
-	case *corev1.Secret:
-		return object.Data
-	case *rbacv1.Role:
-		return object.Rules
-	case *rbacv1.RoleBinding:
-		return []any{object.Subjects, object.RoleRef}
-	case *corev1.Service:
-		return []any{object.Spec.Selector, object.Spec.Type, object.Spec.ExternalName}
-	case *batchv1.Job:
-		return []any{object.Spec.ActiveDeadlineSeconds, object.Spec.TTLSecondsAfterFinished}
-	default:
+// atRest waits until the controllers of Kubernetes have written what they write to a new object of
+// another's, and takes that over.
+func (p *project) atRest(object client.Object) {
+	p.t.Helper()
+	p.eventually(fmt.Sprintf("%T %s is at rest", object, object.GetName()), func() error {
+		if err := suite.admin.Get(p.ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		switch object := object.(type) {
+		case *corev1.PersistentVolumeClaim:
+			if object.Status.Phase != corev1.ClaimBound {
+				return fmt.Errorf("it is %s", object.Status.Phase)
+			}
+		case *batchv1.Job:
+			if len(object.Status.Conditions) == 0 {
+				return errors.New("it is not said to be suspended")
+			}
+		}
 		return nil
+	})
+}
+
+// untouched fails unless the object is exactly as it was, by its version: whoever else might write to
+// such an object has done so before.
+func (s *session) untouched(was client.Object) {
+	s.t.Helper()
+	now, ok := was.DeepCopyObject().(client.Object)
+	if !ok {
+		s.t.Fatal("no object")
+	}
+	if err := suite.admin.Get(s.ctx, client.ObjectKeyFromObject(was), now); err != nil {
+		s.t.Errorf("session %s: the foreign object: %v", s.name, err)
+		return
+	}
+	if now.GetUID() != was.GetUID() || now.GetResourceVersion() != was.GetResourceVersion() {
+		s.t.Errorf("session %s: the foreign object was changed from %+v to %+v", s.name, was, now)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestCase21UnlabelledJob(t *testing.T) {
 	over.start()
 	p.operator = alone(t, nil)
 	asked.reaches(stopped)
-	over.reachesInRun(2, running)
+	over.reachesInRun(2, completed)
 	asked.start()
 	asked.reachesInRun(2, running)
 }

@@ -15,14 +15,21 @@ import (
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
+// neverReady is the prompt of a runner that works and never says that it is ready.
+const neverReady = "never-ready\nhang"
+
 // TestEndings: each way in which a runner ends is told with its cause, and no run is repeated.
 // (Cases 1, 9, 13.)
 func TestEndings(t *testing.T) {
 	p := share(t)
+	podGone := func(s *session) { s.delete(s.pod(), client.GracePeriodSeconds(0)) }
+	jobGone := func(how metav1.DeletionPropagation) func(*session) {
+		return func(s *session) { s.delete(s.job(), client.PropagationPolicy(how)) }
+	}
 	for _, c := range []struct {
 		name   string
 		prompt string
-		then   func(*session) // done once the session is Running
+		then   func(*session) // done once the session is Running, or knows its Job where it never gets so far
 		phase  v1alpha1.Phase
 		reason string
 		says   string
@@ -35,20 +42,36 @@ func TestEndings(t *testing.T) {
 		{"evicted", "sleep 300ms\nevict", nil, failure, v1alpha1.ReasonEvicted, "node"},
 		{"never-ready", "never-ready\nsleep 1\nexit 1", nil, failure, v1alpha1.ReasonRunnerFailed, "exit code 1"},
 		{"pod-deleted", "hang", func(s *session) { s.delete(s.pod()) }, failure, v1alpha1.ReasonRunnerFailed, ""},
-		{"pod-killed", "hang", func(s *session) { s.delete(s.pod(), client.GracePeriodSeconds(0)) }, failure, v1alpha1.ReasonRunnerFailed, ""},
-		{"job-lost", "hang", func(s *session) { s.delete(s.job(), client.PropagationPolicy(metav1.DeletePropagationBackground)) }, failure, v1alpha1.ReasonRunnerLost, "not run again"},
-		{"job-orphaned", "hang", func(s *session) { s.delete(s.job(), client.PropagationPolicy(metav1.DeletePropagationOrphan)) }, failure, v1alpha1.ReasonRunnerLost, "not run again"},
+		{"pod-killed", "hang", podGone, failure, v1alpha1.ReasonRunnerFailed, ""},
+		{"job-lost", "hang", jobGone(metav1.DeletePropagationBackground), failure, v1alpha1.ReasonRunnerLost, "not run again"},
+		{"job-orphaned", "hang", jobGone(metav1.DeletePropagationOrphan), failure, v1alpha1.ReasonRunnerLost, "not run again"},
+		{"creating-succeeds", neverReady, func(s *session) { s.does("exit 0") }, completed, v1alpha1.ReasonRunnerCompleted, "success"},
+		{"creating-pod-killed", neverReady, podGone, failure, v1alpha1.ReasonRunnerFailed, ""},
+		{"creating-job-lost", neverReady, jobGone(metav1.DeletePropagationBackground), failure, v1alpha1.ReasonRunnerLost, "not run again"},
+		{"creating-job-orphaned", neverReady, jobGone(metav1.DeletePropagationOrphan), failure, v1alpha1.ReasonRunnerLost, "not run again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := *p
 			p.t, p.ctx = t, t.Context()
 			s := p.session(c.name, c.prompt)
+			var then time.Time
 			if c.then != nil {
-				s.reaches(running)
+				if c.prompt == neverReady {
+					s.knowsItsJob()
+				} else {
+					s.reaches(running)
+				}
 				c.then(s)
+				then = time.Now()
 			}
 			object := s.tells(c.phase, c.reason)
+			if c.then != nil {
+				s.wasSoon(c.phase, then)
+			}
+			if c.prompt == neverReady {
+				s.never(running)
+			}
 			ready := condition(object, v1alpha1.ConditionReady)
 			if !strings.Contains(ready.Message, c.says) {
 				t.Errorf("the message %q does not say %q", ready.Message, c.says)
@@ -102,7 +125,9 @@ func TestCase10RunnerDiesSidecarLives(t *testing.T) {
 		if err := suite.admin.Status().Patch(p.ctx, pod, client.RawPatch("application/merge-patch+json", []byte(status))); err != nil {
 			t.Fatal(err)
 		}
+		died := time.Now()
 		s.tells(end.phase, end.reason)
+		s.wasSoon(end.phase, died)
 		p.delete(pod, client.GracePeriodSeconds(0))
 	}
 }

@@ -10,7 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/test/policy"
 )
+
+// TestTrustedCAWithoutCertificates: a ConfigMap that is yet to be filled, as OpenShift fills it, is waited for.
+func TestTrustedCAWithoutCertificates(t *testing.T) {
+	p := share(t)
+	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "trusted-ca-bundle"}}
+	p.create(bundle)
+	s := p.session("trusting", "hang")
+	says(t, s.tells(pending, v1alpha1.ReasonPrerequisiteMissing), "trusted-ca-bundle", "ca-bundle.crt")
+	p.patch(bundle, `{"data":{"ca-bundle.crt":"not a certificate"}}`)
+	s.reaches(running)
+	for _, volume := range s.pod().Spec.Volumes {
+		if volume.ConfigMap != nil && volume.ConfigMap.Name == bundle.Name {
+			return
+		}
+	}
+	t.Error("the runner does not have the certificates")
+}
 
 // TestWhatIsHandedOn: what the operator is told and what the project holds for its runners is what a
 // runner gets: image, proxy, Vertex AI with its credentials, the CA bundle, MCP servers.
@@ -59,12 +77,13 @@ func TestWhatIsHandedOn(t *testing.T) {
 	}
 	checkMounted(t, pod)
 
-	policy := &networkingv1.NetworkPolicy{}
+	made := &networkingv1.NetworkPolicy{}
 	p.settings("are in effect", ready)
-	p.get("runner-allow-backend-only", policy)
+	p.get("runner-allow-backend-only", made)
 	for namespace, lets := range map[string]bool{"platform": true, suite.access.namespace: true, p.name: false} {
-		if got := admits(t, policy.Spec.Ingress[0].From, map[string]string{corev1.LabelMetadataName: namespace}); got != lets {
-			t.Errorf("namespace %s is let in: %t, want %t", namespace, got, lets)
+		from := policy.Caller{Namespace: namespace, NamespaceLabels: map[string]string{corev1.LabelMetadataName: namespace}}
+		if got, err := policy.Admits(made, from, &runner, runner.Ports[0].ContainerPort); got != lets || err != nil {
+			t.Errorf("namespace %s is let in: %t, want %t, %v", namespace, got, lets, err)
 		}
 	}
 }

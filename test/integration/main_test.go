@@ -20,7 +20,8 @@
 // INTEGRATION_KUBECONFIG names a cluster with simulated nodes to use instead of a new one, and
 // INTEGRATION_AUDIT_LOG its audit log; INTEGRATION_FLAGS are flags for every operator, and
 // "--legacy-watch" has the whole suite show that event source (LEGACY_WATCH=1 make test runs both);
-// BURST=1 runs the large burst and SOAK=1 the long rest and the large crowd of foreign objects;
+// BURST=1 runs the large burst and SOAK=1 the long rest, the paused leader, the thousand sessions that come
+// and go and the large crowd of foreign objects;
 // CRASH=all crashes the operator in every way at each write (crash_test.go).
 package integration
 

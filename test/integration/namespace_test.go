@@ -15,10 +15,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/test/policy"
 )
 
 // projectObjects are the objects that every project has, by kind and name.
@@ -295,56 +295,36 @@ func TestCase36NetworkPolicy(t *testing.T) {
 	bystander := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "bystander", Labels: map[string]string{"app": "other"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example/image"}}}}
 	p.create(bystander)
-	policy := &networkingv1.NetworkPolicy{}
-	p.get("runner-allow-backend-only", policy)
-	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
-	if err != nil {
-		t.Fatal(err)
+	made := &networkingv1.NetworkPolicy{}
+	p.get("runner-allow-backend-only", made)
+	runner := s.pod()
+	for pod, want := range map[*corev1.Pod]bool{runner: true, bystander: false} {
+		if guards, err := policy.Guards(made, pod.Labels); guards != want || err != nil {
+			t.Errorf("the policy is about pod %s with %v: %t, %v", pod.Name, pod.Labels, guards, err)
+		}
 	}
-	if pod := s.pod(); !selector.Matches(labels.Set(pod.Labels)) {
-		t.Errorf("%s does not select the runner with %v", selector, pod.Labels)
+	if types := made.Spec.PolicyTypes; !slices.Equal(types, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) || len(made.Spec.Ingress) != 1 {
+		t.Fatalf("the policy is %+v", made.Spec)
 	}
-	if selector.Matches(labels.Set(bystander.Labels)) {
-		t.Errorf("%s selects a pod that is no runner", selector)
-	}
-	if types := policy.Spec.PolicyTypes; !slices.Equal(types, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) || len(policy.Spec.Ingress) != 1 {
-		t.Fatalf("the policy is %+v", policy.Spec)
-	}
-	rule := policy.Spec.Ingress[0]
-	if port := s.pod().Spec.Containers[0].Ports[0].ContainerPort; len(rule.Ports) != 1 || rule.Ports[0].Port.IntVal != port {
-		t.Errorf("it opens the ports %v, the runner serves on %d", rule.Ports, port)
-	}
+	container := &runner.Spec.Containers[0]
+	port := container.Ports[0].ContainerPort
 	for namespace, want := range map[string]bool{suite.access.namespace: true, p.name: false, "default": false} {
 		object := &corev1.Namespace{}
 		if err := suite.admin.Get(p.ctx, client.ObjectKey{Name: namespace}, object); err != nil {
 			t.Fatal(err)
 		}
-		if got := admits(t, rule.From, object.Labels); got != want {
-			t.Errorf("namespace %s is let in: %t, want %t", namespace, got, want)
+		from := policy.Caller{Namespace: namespace, NamespaceLabels: object.Labels}
+		if got, err := policy.Admits(made, from, container, port); got != want || err != nil {
+			t.Errorf("namespace %s is let in to the port on which the runner serves: %t, want %t, %v", namespace, got, want, err)
+		}
+		if got, err := policy.Admits(made, from, container, port+1); got || err != nil {
+			t.Errorf("namespace %s is let in to another port: %v", namespace, err)
 		}
 	}
 	// The defaults of the LimitRange reach a container that asks for nothing.
 	if request := bystander.Spec.Containers[0].Resources.Requests.Cpu().String(); request != "250m" {
 		t.Errorf("a container that asks for nothing gets %s of a processor", request)
 	}
-}
-
-func admits(t *testing.T, peers []networkingv1.NetworkPolicyPeer, namespace map[string]string) bool {
-	t.Helper()
-	for _, peer := range peers {
-		if peer.NamespaceSelector == nil || peer.PodSelector != nil || peer.IPBlock != nil {
-			t.Errorf("a peer is %+v", peer)
-			continue
-		}
-		selector, err := metav1.LabelSelectorAsSelector(peer.NamespaceSelector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if selector.Matches(labels.Set(namespace)) {
-			return true
-		}
-	}
-	return false
 }
 
 // TestCase30FailingWrites: a write that fails is told and tried again; meanwhile the others are in

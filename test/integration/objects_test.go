@@ -35,10 +35,26 @@ func TestCase15ServiceRefused(t *testing.T) {
 	if condition(object, v1alpha1.ConditionReady).Status != metav1.ConditionFalse {
 		t.Error("the session is Ready without its Service")
 	}
+	// A generation that was looked at is not one that is in effect: that is what Ready says, of the same
+	// generation, so that nobody who waits for both is told too soon.
+	edited := s.edits(`{"displayName":"edited"}`)
+	s.until("says of the edited spec that it is not Ready", func(object *v1alpha1.AgenticSession) error {
+		ready := condition(object, v1alpha1.ConditionReady)
+		if object.Status.ObservedGeneration != edited || ready.ObservedGeneration != edited {
+			return fmt.Errorf("generation %d was looked at, and %d by Ready", object.Status.ObservedGeneration, ready.ObservedGeneration)
+		}
+		if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "session-unreachable") {
+			t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
+		}
+		return nil
+	})
+	if out, err := runKubectl(p.ctx, "", "-n", p.name, "wait", "--for=condition=Ready", "agenticsession/unreachable", "--timeout=1s"); err == nil {
+		t.Errorf("kubectl wait ends although the session cannot be reached: %s", out)
+	}
 	p.delete(quota(p, "services"))
 	s.reaches(running)
 	s.until("is Ready", func(object *v1alpha1.AgenticSession) error {
-		if ready := condition(object, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue {
+		if ready := condition(object, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != edited {
 			return fmt.Errorf("%s: %s", ready.Reason, ready.Message)
 		}
 		return nil
@@ -400,6 +416,22 @@ func sameChild(was, is client.Object, owner *v1alpha1.AgenticSession) error {
 		}
 	}
 	return nil
+}
+
+// contents is what an object holds besides its metadata.
+func contents(object client.Object) any {
+	switch object := object.(type) {
+	case *corev1.Secret:
+		return object.Data
+	case *rbacv1.Role:
+		return object.Rules
+	case *rbacv1.RoleBinding:
+		return []any{object.Subjects, object.RoleRef}
+	case *corev1.Service:
+		return []any{object.Spec.Selector, object.Spec.Type, object.Spec.ExternalName}
+	default:
+		return nil
+	}
 }
 
 var oneGi = resource.MustParse("1Gi")

@@ -2,10 +2,7 @@ package integration
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"testing"
 
@@ -19,19 +16,8 @@ func TestTheMetricsOfTheOperatorAreServed(t *testing.T) {
 	operator := runProcess(t, "served")
 	p := newProject(t, nil)
 	p.session("counted", "exit 0").reaches(completed)
-	scrape := func() (text []byte, err error) {
-		answer, err := http.Get("http://" + operator.Metrics + "/metrics")
-		if err != nil {
-			return nil, err
-		}
-		text, err = io.ReadAll(answer.Body)
-		if answer.StatusCode != http.StatusOK {
-			err = fmt.Errorf("the answer is %s", answer.Status)
-		}
-		return text, errors.Join(err, answer.Body.Close())
-	}
 	p.eventually("the session is counted", func() error {
-		text, err := scrape()
+		text, err := scraped(operator)
 		if err != nil {
 			return err
 		}
@@ -41,7 +27,7 @@ func TestTheMetricsOfTheOperatorAreServed(t *testing.T) {
 		}
 		return nil
 	})
-	text, err := scrape()
+	text, err := scraped(operator)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,6 +150,24 @@ func condition(s *v1alpha1.AgenticSession, kind string) metav1.Condition {
 	return metav1.Condition{Type: kind}
 }
 
+// soon is how long the operator may take to tell what became of a run; source: the list of cases. It takes
+// a fraction of that, also on a machine that is busy with other tests; with plain watches, each pass waits
+// for all that it reads from the API server.
+var soon = map[bool]time.Duration{false: 10 * time.Second, true: 30 * time.Second}[legacyWatch()]
+
+// wasSoon wants the session to have come to the phase in which it is soon after a moment.
+func (s *session) wasSoon(phase v1alpha1.Phase, after time.Time) {
+	s.t.Helper()
+	versions := suite.recorder.Versions(s.uid)
+	came := len(versions) - 1
+	for came > 0 && versions[came-1].Object.Status.Phase == phase {
+		came--
+	}
+	if took := versions[came].At.Sub(after); took > soon {
+		s.t.Errorf("session %s was %s after %s, want that within %s", s.name, phase, took, soon)
+	}
+}
+
 // annotate sets an annotation of the session as a user does.
 func (s *session) annotate(key, value string) {
 	s.t.Helper()

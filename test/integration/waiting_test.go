@@ -125,3 +125,36 @@ func (s *session) reachedBy(service *corev1.Service) error {
 	}
 	return nil
 }
+
+// TestCase38IntegrationsAreNotOverridden: what a project's Secret of integrations sets reaches the runner as
+// it is there, whatever variables the session has, and the session is told so.
+func TestCase38IntegrationsAreNotOverridden(t *testing.T) {
+	p := share(t)
+	p.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: workload.IntegrationsSecret},
+		StringData: map[string]string{"GITHUB_TOKEN": "the project's", "JIRA_URL": "https://jira.example.com"},
+	})
+	s := p.session("overriding", "hang", func(s *v1alpha1.AgenticSession) {
+		s.Spec.EnvironmentVariables = map[string]v1alpha1.EnvironmentValue{"GITHUB_TOKEN": "mine", "GREETING": "hello"}
+	})
+	s.reaches(running)
+	runner := s.pod().Spec.Containers[0]
+	set := map[string]string{}
+	for _, v := range runner.Env {
+		set[v.Name] = v.Value // before those of envFrom
+	}
+	if value, there := set["GITHUB_TOKEN"]; there || set["GREETING"] != "hello" {
+		t.Errorf("the runner has GITHUB_TOKEN=%q (%t) over that of the Secret, and GREETING=%q", value, there, set["GREETING"])
+	}
+	from := map[string]bool{}
+	for _, source := range runner.EnvFrom {
+		from[source.SecretRef.Name] = true
+	}
+	if !from[workload.IntegrationsSecret] {
+		t.Errorf("the runner does not get what is in %s: %+v", workload.IntegrationsSecret, runner.EnvFrom)
+	}
+	p.hasEvents(s.name, v1alpha1.ReasonVariableIgnored, 1)
+	free := p.session("not-overriding", "hang", environment("GREETING", "hello"))
+	free.reaches(running)
+	p.hasEvents(free.name, v1alpha1.ReasonVariableIgnored, 0)
+}

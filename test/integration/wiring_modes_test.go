@@ -243,7 +243,7 @@ func (w *wiringRig) secure() {
 	w.serving = monitoring.Serving{Secure: true, Source: "ServiceCA", Port: 8443, HealthPort: 8081, Trust: monitoring.Trust{ConfigMap: "openshift-service-ca.crt", Key: "service-ca.crt"}}
 }
 
-// prometheus makes a Prometheus object, which nothing runs.
+// prometheus makes a Prometheus object, which nothing runs, unless there is one of that name.
 func (w *wiringRig) prometheus(namespace, name string, namespaces, monitors map[string]any) {
 	w.t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -256,7 +256,7 @@ func (w *wiringRig) prometheus(namespace, name string, namespaces, monitors map[
 	object.SetName(name)
 	w.eventually("the API server takes a Prometheus", func() error {
 		_, err := w.at(monitoring.Prometheuses, namespace).Create(w.ctx, object, metav1.CreateOptions{})
-		return err
+		return client.IgnoreAlreadyExists(err)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,8 +31,9 @@ func TestCase58KindsComeAndGo(t *testing.T) {
 	rig.says(monitoring.PartServiceMonitor, "NotServed")
 
 	present := map[monitoring.Kind]bool{}
-	monitor, rule := monitoring.ServiceMonitors, monitoring.PrometheusRules
+	monitor, rule, prometheus := monitoring.ServiceMonitors, monitoring.PrometheusRules, monitoring.Prometheuses
 	names := map[monitoring.Kind]string{monitor: monitorName, rule: monitorName, monitoring.QuickStarts: monitoring.QuickStart, monitoring.YAMLSamples: monitoring.YAMLSample}
+	everything := map[string]any{}
 	toggle := func(kinds ...monitoring.Kind) {
 		t.Helper()
 		for _, kind := range kinds {
@@ -48,6 +50,13 @@ func TestCase58KindsComeAndGo(t *testing.T) {
 				rig.appears(kind, names[kind])
 			}
 		}
+		if present[prometheus] {
+			rig.prometheus(rig.name, "all", everything, everything)
+		}
+		// Prometheuses are only looked at, so that they are seen, or no more, is in the account.
+		if present[monitor] {
+			rig.says(monitoring.PartSelected, map[bool]string{true: "Selected", false: "Unknown"}[present[prometheus]])
+		}
 		if took := time.Since(began); took > promised {
 			t.Errorf("after %v it took %s until all was there", kinds, took)
 		}
@@ -56,6 +65,10 @@ func TestCase58KindsComeAndGo(t *testing.T) {
 		{monitor}, {rule}, // both are there
 		{monitor}, {monitor}, {rule}, {rule},
 		{rule, monitor}, {monitor, rule}, {rule, monitor}, // removed and added together
+		{prometheus}, {monitor}, {monitor}, // Prometheuses were there first
+		{prometheus, monitor}, {prometheus}, {prometheus}, // and now come to a ServiceMonitor and leave it
+		{rule, prometheus}, {monitor, prometheus}, {monitor, prometheus},
+		{prometheus, prometheus}, {prometheus, prometheus, prometheus}, {monitor, rule},
 		{monitoring.QuickStarts}, {monitoring.YAMLSamples}, {monitoring.QuickStarts}, {monitoring.QuickStarts, monitor},
 		{monitor, monitor, monitor}, {rule, rule},
 	} {
@@ -63,8 +76,30 @@ func TestCase58KindsComeAndGo(t *testing.T) {
 	}
 	rig.says(monitoring.PartYAMLSample, "Kept")
 	rig.rests(2 * time.Second)
+	rig.ceasesToAsk(prometheus)
 	if lines := complaints(from); len(lines) > 0 {
 		t.Errorf("the operator complained %d times, first: %s", len(lines), lines[0])
+	}
+}
+
+// ceasesToAsk fails if the operator goes on to ask for objects of a kind that is not there.
+func (w *wiringRig) ceasesToAsk(kind monitoring.Kind) {
+	w.t.Helper()
+	asked := func() int {
+		w.gate.mu.Lock()
+		defer w.gate.mu.Unlock()
+		n := 0
+		for _, c := range w.gate.calls {
+			if strings.HasPrefix(c.path, "/apis/"+kind.Group+"/") && strings.Contains(c.path+"/", "/"+kind.Resource+"/") {
+				n++
+			}
+		}
+		return n
+	}
+	before := asked()
+	time.Sleep(3 * time.Second) // the first retries of a watch that fails come sooner
+	if more := asked() - before; before == 0 || more > 0 {
+		w.t.Errorf("the operator asked for %s %d times while there were any, and %d times in 3 s afterwards", kind.Resource, before, more)
 	}
 }
 

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("name the folder of a bundle")
 	}
-	result, err := external.Validate(args[0])
+	result, err := external.Validate(context.Background(), args[0])
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/blang/semver/v4"
@@ -36,6 +37,58 @@ func TestCase52TheNextReleaseStrandsNobody(t *testing.T) {
 	}
 	for _, problem := range catalog.Problems(next) {
 		t.Error(problem)
+	}
+}
+
+// Whoever begins with any released version (startingCSV of a Subscription), in any channel, gets that one
+// and from it the newest in one step: by OLM's rules for the head of the channel, today and with the
+// version being worked on released.
+func TestCase52EveryStartLeadsToTheHeadAtOnce(t *testing.T) {
+	next, v := template(t), readCSV(t, bundleDir()).Spec.Version.Version
+	if err := next.Release(v, catalog.Channels(v)); err != nil {
+		t.Fatal(err)
+	}
+	for name, graph := range map[string]*catalog.Template{"released": template(t), "next": next} {
+		for _, start := range released(t) {
+			t.Run(name+" from "+start.String(), func(t *testing.T) {
+				for _, channel := range catalog.Channels(start) {
+					startsAndJumps(t, graph.Channel(channel), start)
+				}
+			})
+		}
+	}
+}
+
+func startsAndJumps(t *testing.T, channel *catalog.Object, start semver.Version) {
+	t.Helper()
+	var head catalog.Entry
+	var newest semver.Version
+	there := false
+	for _, e := range channel.Entries {
+		v, err := catalog.Version(e.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there = there || v.EQ(start)
+		if v.GT(newest) {
+			head, newest = e, v
+		}
+	}
+	if !there {
+		t.Errorf("channel %s does not have %s: nobody can begin with it", channel.Name, start)
+	}
+	if start.EQ(newest) {
+		return
+	}
+	inRange := func(semver.Version) bool { return false }
+	if head.SkipRange != "" {
+		var err error
+		if inRange, err = semver.ParseRange(head.SkipRange); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if head.Replaces != catalog.Name(start) && !slices.Contains(head.Skips, catalog.Name(start)) && !inRange(start) {
+		t.Errorf("channel %s: %s is not reached from %s at once: %+v", channel.Name, newest, start, head)
 	}
 }
 

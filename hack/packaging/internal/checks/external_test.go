@@ -29,6 +29,7 @@ func TestCase57OurValidatorFindsMistakes(t *testing.T) {
 		"is not named by digest":           {`features.operators.openshift.io/disconnected: "false"`, `features.operators.openshift.io/disconnected: "true"`},
 		"is used and not listed":           {"  relatedImages:\n", "  relatedImages:\n  - {image: example.com/a:b, name: c}\n  others:\n"},
 		"ProjectSettings projectsettings":  {`"groupAccess": [`, `"groupAccess": 7, "others": [`},
+		"must have the form https://host/": {`"url": "https://github.com`, `"url": "ftp://github.com`},
 		"is of no kind of the bundle":      {`"kind": "ProjectSettings"`, `"kind": "Settings"`},
 	} {
 		dir := t.TempDir()
@@ -47,7 +48,7 @@ func TestCase57OurValidatorFindsMistakes(t *testing.T) {
 		if err := os.WriteFile(file, changed, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		result, err := external.Validate(dir)
+		result, err := external.Validate(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -88,13 +88,9 @@ func schema(t *testing.T, crd *apiextensions.CustomResourceDefinition) apiextens
 
 func examples(t *testing.T, csv *operators.ClusterServiceVersion) []unstructured.Unstructured {
 	t.Helper()
-	var raw []map[string]any
-	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &raw); err != nil {
+	var objects []unstructured.Unstructured
+	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &objects); err != nil {
 		t.Fatalf("alm-examples: %v", err)
-	}
-	objects := make([]unstructured.Unstructured, len(raw))
-	for i := range raw {
-		objects[i].Object = raw[i]
 	}
 	return objects
 }

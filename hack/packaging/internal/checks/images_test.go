@@ -51,6 +51,31 @@ func TestCase57NoImageIsNamedInTheCodeAlone(t *testing.T) {
 	}
 }
 
+// Every image that the bundle hands to the operator for mirrors is one that the operator reads.
+func TestCase57TheOperatorReadsTheRelatedImages(t *testing.T) {
+	settings, err := os.ReadFile(filepath.Join(root, "internal", "config", "settings.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed := 0
+	for _, d := range readCSV(t, bundleDir()).Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for i := range d.Spec.Template.Spec.Containers {
+			for _, e := range d.Spec.Template.Spec.Containers[i].Env {
+				if !strings.HasPrefix(e.Name, "RELATED_IMAGE_") {
+					continue
+				}
+				handed++
+				if !bytes.Contains(settings, []byte(`Env: "`+e.Name+`"`)) {
+					t.Errorf("the bundle sets %s, which is no setting of the operator", e.Name)
+				}
+			}
+		}
+	}
+	if handed == 0 {
+		t.Error("the bundle hands no image to the operator")
+	}
+}
+
 const (
 	// OLM puts a bundle's objects into an InstallPlan, of which etcd takes 1.5 MiB, and refuses a
 	// bundle of more than 1 MiB compressed. Half is enough for us, and leaves room to grow.

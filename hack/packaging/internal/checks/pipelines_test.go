@@ -90,6 +90,43 @@ func TestCase57FeaturesAreAllAnswered(t *testing.T) {
 	})
 }
 
+// Preflight's SecurityContextConstraintsInCSV takes one constraint of OpenShift at most. We need none but
+// the one that every pod may use: not by a right, and not by the annotation that asks for one.
+func TestCase57NoSecurityContextConstraintsAreAskedFor(t *testing.T) {
+	everyBundle(t, func(t *testing.T, dir string) {
+		strategy := readCSV(t, dir).Spec.InstallStrategy.StrategySpec
+		for _, p := range append(strategy.ClusterPermissions, strategy.Permissions...) {
+			for _, r := range p.Rules {
+				if slices.Contains(r.APIGroups, "security.openshift.io") || slices.Contains(r.Resources, "securitycontextconstraints") {
+					t.Errorf("ServiceAccount %s asks for %v %v", p.ServiceAccountName, r.Resources, r.ResourceNames)
+				}
+			}
+		}
+		for _, d := range strategy.DeploymentSpecs {
+			if scc := d.Spec.Template.Annotations["openshift.io/required-scc"]; scc != "" && scc != "restricted-v2" {
+				t.Errorf("Deployment %s asks for %s", d.Name, scc)
+			}
+		}
+	})
+}
+
+// Case 51: whoever needs a kind of somebody else would not be installed before that is.
+func TestCase51NoKindOfOthersIsRequired(t *testing.T) {
+	everyBundle(t, func(t *testing.T, dir string) {
+		csv := readCSV(t, dir)
+		for _, r := range csv.Spec.CustomResourceDefinitions.Required {
+			t.Errorf("the CSV requires %s", r.Name)
+		}
+		services := csv.Spec.APIServiceDefinitions
+		if len(services.Required) > 0 || len(services.Owned) > 0 || len(csv.Spec.NativeAPIs) > 0 {
+			t.Errorf("the CSV wants API services %+v, native APIs %v", services, csv.Spec.NativeAPIs)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "metadata", "dependencies.yaml")); !os.IsNotExist(err) {
+			t.Errorf("the bundle has dependencies: %v", err)
+		}
+	})
+}
+
 func TestCase57TheDefaultChannelIsOneOfTheChannels(t *testing.T) {
 	everyBundle(t, func(t *testing.T, dir string) {
 		notes, version := annotations(t, dir), readCSV(t, dir).Spec.Version.Version

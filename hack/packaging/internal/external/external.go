@@ -5,6 +5,7 @@
 package external
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,12 +14,10 @@ import (
 	"github.com/operator-framework/api/pkg/manifests"
 	operators "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	problems "github.com/operator-framework/api/pkg/validation/errors"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ambient-code/agentic-operator/hack/packaging/internal/bundle"
+	"github.com/ambient-code/agentic-operator/hack/packaging/internal/kinds"
 )
 
 const feature = "features.operators.openshift.io/"
@@ -27,7 +26,7 @@ const feature = "features.operators.openshift.io/"
 var Features = []string{"cnf", "cni", "csi", "disconnected", "fips-compliant", "proxy-aware", "tls-profiles", "token-auth-aws", "token-auth-azure", "token-auth-gcp"}
 
 // Validate looks at the bundle in a folder.
-func Validate(dir string) (problems.ManifestResult, error) {
+func Validate(ctx context.Context, dir string) (problems.ManifestResult, error) {
 	read, err := manifests.GetBundleFromDir(dir)
 	if err != nil {
 		return problems.ManifestResult{}, fmt.Errorf("reading the bundle: %w", err)
@@ -38,7 +37,7 @@ func Validate(dir string) (problems.ManifestResult, error) {
 	}
 	answers(read.CSV, say)
 	images(read.CSV, say)
-	return result, examples(read, say)
+	return result, examples(ctx, read, say)
 }
 
 type report func(field, format string, args ...any)
@@ -67,39 +66,24 @@ func images(csv *operators.ClusterServiceVersion, say report) {
 	}
 }
 
-// examples wants every example to be valid by the schema of its kind and version.
-func examples(b *manifests.Bundle, say report) error {
+// examples wants every example to be one that the API server would take, by the schema and the rules of
+// its kind and version.
+func examples(ctx context.Context, b *manifests.Bundle, say report) error {
 	var objects []unstructured.Unstructured
 	if err := json.Unmarshal([]byte(b.CSV.Annotations["alm-examples"]), &objects); err != nil {
 		return fmt.Errorf("reading the examples: %w", err)
 	}
 	for i := range objects {
-		schema := schemaOf(b.V1CRDs, &objects[i])
-		if schema == nil {
+		judge, err := kinds.JudgeOf(b.V1CRDs, &objects[i])
+		if err != nil {
+			return fmt.Errorf("judging the examples: %w", err)
+		}
+		if judge == nil {
 			say("alm-examples", "%s %s is of no kind of the bundle", objects[i].GetKind(), objects[i].GetName())
 			continue
 		}
-		internal := &apiextensions.JSONSchemaProps{}
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, internal, nil); err != nil {
-			return fmt.Errorf("reading the schema of %s: %w", objects[i].GetKind(), err)
-		}
-		validator, _, err := validation.NewSchemaValidator(internal)
-		if err != nil {
-			return fmt.Errorf("reading the schema of %s: %w", objects[i].GetKind(), err)
-		}
-		for _, wrong := range validation.ValidateCustomResource(nil, objects[i].Object, validator) {
-			say("alm-examples", "%s %s: %v", objects[i].GetKind(), objects[i].GetName(), wrong)
-		}
-	}
-	return nil
-}
-
-func schemaOf(crds []*apiextensionsv1.CustomResourceDefinition, o *unstructured.Unstructured) *apiextensionsv1.JSONSchemaProps {
-	for _, crd := range crds {
-		for _, v := range crd.Spec.Versions {
-			if crd.Spec.Names.Kind == o.GetKind() && crd.Spec.Group+"/"+v.Name == o.GetAPIVersion() && v.Schema != nil {
-				return v.Schema.OpenAPIV3Schema
-			}
+		for _, wrong := range judge.Created(ctx, &objects[i]) {
+			say("alm-examples", "%s %s: %s", objects[i].GetKind(), objects[i].GetName(), wrong)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
@@ -86,19 +87,31 @@ func version(base string, t *catalog.Template, bundles string, v semver.Version)
 	if err := os.CopyFS(to, os.DirFS(filepath.Join(bundles, v.String()))); err != nil {
 		return fmt.Errorf("copying the bundle of %s: %w", v, err)
 	}
-	p := place{TemplateName: templateName}
+	return put(filepath.Join(to, "release-config.yaml"), releaseConfig{CatalogTemplates: places(t, v)})
+}
+
+// places are the channels of a version, those together in which it replaces the same: a release
+// replaces its candidate in one channel and the release before it in another.
+func places(t *catalog.Template, v semver.Version) (found []place) {
 	for _, o := range t.Objects {
 		if o.Schema != "olm.channel" {
 			continue
 		}
 		for _, e := range o.Entries {
-			if e.Name == catalog.Name(v) {
-				p.Channels = append(p.Channels, o.Name)
-				p.Replaces, p.Skips, p.SkipRange = e.Replaces, e.Skips, e.SkipRange
+			if e.Name != catalog.Name(v) {
+				continue
 			}
+			at := slices.IndexFunc(found, func(p place) bool {
+				return p.Replaces == e.Replaces && p.SkipRange == e.SkipRange && slices.Equal(p.Skips, e.Skips)
+			})
+			if at < 0 {
+				at = len(found)
+				found = append(found, place{TemplateName: templateName, Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange})
+			}
+			found[at].Channels = append(found[at].Channels, o.Name)
 		}
 	}
-	return put(filepath.Join(to, "release-config.yaml"), releaseConfig{CatalogTemplates: []place{p}})
+	return found
 }
 
 func put(path string, what any) error {

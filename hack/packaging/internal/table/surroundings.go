@@ -16,8 +16,16 @@ import (
 // surroundings are the bundle's other objects, the catalog and what the repository does to keep them
 // right.
 func (f *files) surroundings() ([]Row, error) {
-	var rows []Row
-	for _, kind := range []string{"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "PodDisruptionBudget", "ConsoleLink", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsolePlugin"} {
+	prometheus, err := f.prometheus()
+	if err != nil {
+		return nil, err
+	}
+	rows := []Row{
+		{"ServiceMonitor", f.kind("ServiceMonitor")},
+		{"PrometheusRule", f.kind("PrometheusRule")},
+		{"prometheus Role/RoleBinding", prometheus},
+	}
+	for _, kind := range []string{"NetworkPolicy", "PodDisruptionBudget", "ConsoleLink", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsolePlugin"} {
 		rows = append(rows, Row{kind, f.kind(kind)})
 	}
 	var roles []string
@@ -55,6 +63,20 @@ func (f *files) kind(kind string) string {
 		}
 	}
 	return none
+}
+
+// prometheus says who gives OpenShift's Prometheus the right to find its targets.
+func (f *files) prometheus() (string, error) {
+	for _, o := range f.bundle.Objects {
+		if o.GetKind() == "RoleBinding" && strings.Contains(o.GetName(), "prometheus") {
+			return "in the bundle", nil
+		}
+	}
+	code, err := f.mentions(`"name": "prometheus-k8s"`, "internal/monitoring")
+	if err != nil || len(code) == 0 {
+		return none, err
+	}
+	return fmt.Sprintf("%s (%s)", f.kind("RoleBinding"), list(code)), nil
 }
 
 // scrapers are the ServiceAccounts that may read the metrics.
@@ -128,10 +150,6 @@ func (f *files) inCode() ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	dockerfile, err := f.text("Dockerfile")
-	if err != nil {
-		return nil, err
-	}
 	var own []string
 	for _, t := range f.scorecard {
 		if strings.Contains(t.Image, catalog.Package) {
@@ -152,7 +170,7 @@ func (f *files) inCode() ([]Row, error) {
 		{"run by CI", list(steps(ci))},
 		{"drift gate", target(made, "verify-generated")},
 		{"layout for the community's repositories", target(made, "publish")},
-		{"image for several architectures", or(regexp.MustCompile(`GOARCH=\S+`).FindString(dockerfile))},
+		{"images for several architectures", target(made, "images")},
 	}, nil
 }
 
@@ -186,7 +204,7 @@ func (f *files) extension() string {
 
 // target is how a target of make is called, if there is one.
 func target(made, name string) string {
-	if regexp.MustCompile(`(?m)^` + name + `:`).MatchString(made) {
+	if regexp.MustCompile(`(?m)^` + name + `:( |$)`).MatchString(made) {
 		return "make " + name
 	}
 	return none

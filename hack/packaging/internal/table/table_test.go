@@ -44,6 +44,51 @@ func TestTheTableHasNoEmptyCell(t *testing.T) {
 	}
 }
 
+// wanted are the features that well-packaged operators differ in, section by section: what the table is
+// for is to have them all.
+var wanted = [][]string{
+	{
+		"icon", "description (characters)", "annotation description", "alm-examples (kinds covered)", "specDescriptors",
+		"... with x-descriptors", "statusDescriptors", "x-descriptor kinds", "owned CRD resources", "installModes", "minKubeVersion",
+		"maturity / maintainers / links / keywords", "relatedImages", "RELATED_IMAGE_* variables", "webhookdefinitions", "spec.cleanup",
+		"replaces / skips / skipRange", "hardening of the operator's pods", "wildcard RBAC (rules with *)",
+	},
+	{
+		"capabilities", "categories", "containerImage / createdAt / support", "repository", "certified",
+		"operators.openshift.io/valid-subscription", "operators.openshift.io/infrastructure-features (legacy)",
+		"operators.openshift.io/must-gather-image", "features.operators.openshift.io/*", "suggested-namespace",
+		"suggested-namespace-template", "cluster-monitoring", "initialization-resource",
+		"operators.operatorframework.io/internal-objects", "console.openshift.io/plugins",
+		"console.openshift.io/disable-operand-delete", "openshift.io/required-scc", "target.workload.openshift.io/management",
+		"arch.* labels", "os.* labels", "com.redhat.openshift.versions", "olm.maxOpenShiftVersion", "channels / default channel",
+	},
+	{
+		"ServiceMonitor", "PrometheusRule", "prometheus Role/RoleBinding", "NetworkPolicy", "PodDisruptionBudget", "ConsoleLink",
+		"ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsolePlugin", "ClusterRoles for users",
+		"flavours of the bundle", "OperatorCondition", "catalog", "template of the catalog", "olm.deprecations", "checks of preflight",
+		"OLM v1", "bundle validate in the Makefile", "scorecard's built-in tests", "scorecard on a cluster", "custom scorecard tests",
+		"installation through OLM", "upgrade through OLM", "drift gate", "layout for the community's repositories",
+		"images for several architectures",
+	},
+}
+
+func TestTheTableHasEveryFeature(t *testing.T) {
+	sections, err := Features(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sections) != len(wanted) {
+		t.Fatalf("the table has %d sections of features, want %d", len(sections), len(wanted))
+	}
+	for i, names := range wanted {
+		for _, name := range names {
+			if !slices.ContainsFunc(sections[i].Rows, func(r Row) bool { return r.Name == name }) {
+				t.Errorf("%s: there is no row %q", sections[i].Title, name)
+			}
+		}
+	}
+}
+
 // The values are those of the files, not words of the table.
 func TestTheTableReadsTheFiles(t *testing.T) {
 	f, err := read(root)
@@ -53,6 +98,15 @@ func TestTheTableReadsTheFiles(t *testing.T) {
 	f.csv.Annotations["capabilities"] = ""
 	f.csv.Spec.Icon = nil
 	f.csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions[0].Rules[0].Verbs = []string{"*"}
+	for _, want := range []Row{
+		{"prometheus Role/RoleBinding", "made by the operator (internal/monitoring/access.go)"},
+		{"images for several architectures", "make images"},
+	} {
+		outside, err := f.surroundings()
+		if err != nil || !slices.Contains(outside, want) {
+			t.Errorf("the table does not say %+v: %v", want, err)
+		}
+	}
 	for _, want := range []Row{{"capabilities", none}, {"icon", none}, {"wildcard RBAC (rules with *)", "1"}} {
 		if !slices.Contains(slices.Concat(f.shown(), f.installed(), f.labelled()), want) {
 			t.Errorf("the table does not say %+v", want)
