@@ -83,9 +83,14 @@ func (r *AgenticSessionReconciler) byRunner(ctx context.Context, object client.O
 	return r.withFamily(ctx, object, yetToBegin)
 }
 
-// byWorkspace wakes the session of a volume claim, and those that work in it or wait for it.
+// byWorkspace wakes the session of a volume claim, and those that work in it or wait for it. Its end is told
+// of those as well that have worked in it.
 func (r *AgenticSessionReconciler) byWorkspace(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.withFamily(ctx, object, underWay)
+	wanted := underWay
+	if object.GetDeletionTimestamp() != nil {
+		wanted = func(*v1alpha1.AgenticSession) bool { return true }
+	}
+	return r.withFamily(ctx, object, wanted)
 }
 
 func (r *AgenticSessionReconciler) withFamily(ctx context.Context, object client.Object, wanted func(*v1alpha1.AgenticSession) bool) []reconcile.Request {

@@ -29,5 +29,5 @@ func lastRun(w *World) string {
 	if w.Continued == "" {
 		return ""
 	}
-	return ", as session " + w.Continued + " was deleted, to which it belongs; it is removed when this run has ended and its Job is gone: save what is to be kept"
+	return "; it belongs to session " + w.Continued + " and is removed when this run has ended and its Job is gone: save what is to be kept"
 }

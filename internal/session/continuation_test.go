@@ -55,8 +55,8 @@ func TestThePVCConditionTellsWhoseWorkspaceItIs(t *testing.T) {
 	}
 	said := told().Message
 	claim.DeletionTimestamp = ago(0)
-	if c := told(); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonBeingDeleted || !strings.Contains(c.Message, "session b was deleted") {
-		t.Errorf("when session b was deleted: %+v", c)
+	if c := told(); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonBeingDeleted || !strings.Contains(c.Message, "belongs to session b") {
+		t.Errorf("when it is being deleted: %+v", c)
 	}
 	w = inPhase(v1alpha1.PhaseCompleted)
 	w.Session.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPVCReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonContinued, Message: said}}

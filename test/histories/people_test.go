@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/session"
 	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
@@ -83,6 +84,9 @@ func (h *history) request(s *v1alpha1.AgenticSession, desired, at string) {
 	}
 	if maps.Equal(was, s.Annotations) {
 		return
+	}
+	if session.Request(s) == s.Status.HandledRequest {
+		return // without a time of its own it is in nothing another than the one that was carried out
 	}
 	t.asked, t.phase, t.run = desired, s.Status.Phase, s.Status.Run
 	if desired == v1alpha1.DesiredRunning {

@@ -123,7 +123,7 @@ func TestContinuation(t *testing.T) {
 	// With the parent goes its workspace, as soon as nobody works in it.
 	p.delete(parent.object())
 	second.until("is told of the end of its workspace", func(object *v1alpha1.AgenticSession) error {
-		if c := condition(object, v1alpha1.ConditionPVCReady); c.Reason != v1alpha1.ReasonBeingDeleted || !strings.Contains(c.Message, "session parent was deleted") {
+		if c := condition(object, v1alpha1.ConditionPVCReady); c.Reason != v1alpha1.ReasonBeingDeleted || !strings.Contains(c.Message, "belongs to session parent") {
 			return fmt.Errorf("it says %s: %s", c.Reason, c.Message)
 		}
 		return is(running)(object)
