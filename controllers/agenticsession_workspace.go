@@ -234,14 +234,18 @@ func (r *AgenticSessionReconciler) mounted(ctx context.Context, o *seen, claim s
 // begin anew. Only where there is reason to is the API server asked.
 func (r *AgenticSessionReconciler) observeBorrower(ctx context.Context, o *seen) error {
 	s, known := o.world.Session, o.objects.workspace
-	if known == nil || !owned(known, s) || o.world.Phase() != v1alpha1.PhasePending {
+	if known != nil && !owned(known, s) || o.world.Phase() != v1alpha1.PhasePending {
 		return nil
 	}
-	if workload.HoldOf(known) == (workload.Hold{}) {
+	if known == nil || workload.HoldOf(known) == (workload.Hold{}) {
 		children, err := r.children(ctx, s.Namespace, s.Name)
 		if err != nil || len(children) == 0 {
 			return err
 		}
+	}
+	if known == nil {
+		// Somebody may have deleted it, and a pod that was to mount it takes the next claim of its name.
+		return r.observeMounts(ctx, o)
 	}
 	claim := &corev1.PersistentVolumeClaim{}
 	if found, err := lookup(ctx, r.Live, client.ObjectKeyFromObject(known), claim); err != nil || !found {
@@ -255,8 +259,13 @@ func (r *AgenticSessionReconciler) observeBorrower(ctx context.Context, o *seen)
 	if o.world.Awaited, err = r.usedBy(ctx, s, by); err != nil || o.world.Awaited != "" {
 		return err
 	}
+	return r.observeMounts(ctx, o)
+}
+
+// observeMounts looks whether the workspace of a session that is to begin is mounted by another.
+func (r *AgenticSessionReconciler) observeMounts(ctx context.Context, o *seen) (err error) {
 	if len(o.world.Pods) == 0 {
-		o.world.Awaited, err = r.mounted(ctx, o, claim.Name)
+		o.world.Awaited, err = r.mounted(ctx, o, workload.WorkspaceName(o.world.Session.Name))
 	}
 	return err
 }

@@ -6,10 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambient-code/agentic-operator/api/v1alpha1"
+	"github.com/ambient-code/agentic-operator/internal/workload"
 )
 
 // rest lets everything happen that is due now or within moments: no look that makes up for what nobody told.
@@ -101,4 +105,66 @@ func TestChainsOfContinuedSessionsAreWoken(t *testing.T) {
 			})
 		})
 	}
+}
+
+// goingOn is a session that works in the workspace of one that has been stopped, up to a pod.
+func goingOn(t *testing.T) *history {
+	t.Helper()
+	h := newHistory(1, selected)
+	h.trouble = trouble{}
+	h.rest()
+	h.ask("one", v1alpha1.DesiredStopped)
+	h.begin("two", "one")
+	for len(alive(h, "two")) == 0 && len(h.complaints) == 0 {
+		if !h.work() {
+			h.clusterWorks(false)
+		}
+	}
+	return h
+}
+
+func (h *history) claim() *corev1.PersistentVolumeClaim {
+	claim, _ := h.api.objects["PersistentVolumeClaim"][types.NamespacedName{Namespace: project, Name: workload.WorkspaceName("one")}].(*corev1.PersistentVolumeClaim)
+	return claim
+}
+
+// TestAWorkspaceIsNotMadeAnewUnderAPod: a pod that has no node yet does not keep its volume claim, and would
+// take the next one of that name beside the pod for which that is made.
+func TestAWorkspaceIsNotMadeAnewUnderAPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := goingOn(t)
+		h.remove(people, "PersistentVolumeClaim", h.claim(), client.DeleteOptions{})
+		if !h.collect() || h.claim() != nil {
+			t.Fatal("the claim is kept")
+		}
+		h.ask("one", v1alpha1.DesiredRunning)
+		if phase := h.session("one").Status.Phase; phase != v1alpha1.PhasePending || len(h.complaints) > 0 {
+			t.Errorf("session one is %s: %q\n%s", phase, h.complaints, strings.Join(h.notes[max(0, len(h.notes)-25):], "\n"))
+		}
+	})
+}
+
+// TestAnEndedSessionIsToldOfTheEndOfItsWorkspace: that a workspace is being deleted is not told for ever of a
+// session that worked in it and has ended.
+func TestAnEndedSessionIsToldOfTheEndOfItsWorkspace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := goingOn(t)
+		h.rest()
+		background := metav1.DeletePropagationBackground
+		h.remove(people, "AgenticSession", h.session("one"), client.DeleteOptions{PropagationPolicy: &background})
+		h.rest()
+		told := func() *metav1.Condition {
+			return meta.FindStatusCondition(h.session("two").Status.Conditions, v1alpha1.ConditionPVCReady)
+		}
+		if c := told(); c.Reason != v1alpha1.ReasonBeingDeleted || h.claim() == nil {
+			t.Fatalf("while it works: %+v", c)
+		}
+		for _, pod := range alive(h, "two") {
+			h.exit(pod.DeepCopy(), 0, false)
+		}
+		h.rest()
+		if c := told(); c.Reason == v1alpha1.ReasonBeingDeleted || h.claim() != nil {
+			t.Errorf("session two is %s: %+v", h.session("two").Status.Phase, c)
+		}
+	})
 }

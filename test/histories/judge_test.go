@@ -227,11 +227,13 @@ func (h *history) judgeMove(t *story, from, to v1alpha1.Phase, was, is *v1alpha1
 	}
 }
 
-// unseen says that a pod is of an earlier session of the name, and has not come to the cache of pods yet,
-// though its Job went from that of Jobs. The run that then begins has no Job before all that the other
-// session had is gone.
+// unseen says that a pod has not come to the cache of pods yet, though its Job went from that of Jobs, and
+// that it does no harm: a session that is Stopped removes it when it comes, and looks for it at the API
+// server before it begins again; a run that begins beside a pod of an earlier session of the name has no Job
+// before all that the other session had is gone.
 func (h *history) unseen(pod *corev1.Pod, s *v1alpha1.AgenticSession) bool {
-	return pod.Annotations[v1alpha1.AnnotationSessionUID] != string(s.UID) && h.operator.caches.objects["Pod"][client.ObjectKeyFromObject(pod)] == nil
+	predecessor := pod.Annotations[v1alpha1.AnnotationSessionUID] != string(s.UID)
+	return (predecessor || s.Status.Phase == v1alpha1.PhaseStopped) && h.operator.caches.objects["Pod"][client.ObjectKeyFromObject(pod)] == nil
 }
 
 // fromJob says that a session ended with what its Job or pod told.
@@ -247,8 +249,8 @@ func (h *history) judgeFailure(is *v1alpha1.AgenticSession) {
 	if ready.Reason == v1alpha1.ReasonRunnerLost && there && h.begun[job.UID] && job.DeletionTimestamp == nil && (is.Status.JobUID == "" || is.Status.JobUID == string(job.UID)) {
 		h.complain("the run of %s is told to be lost, but Job %s is there", is.Name, job.Name)
 	}
-	if !there || job.DeletionTimestamp != nil {
-		return
+	if !there || job.DeletionTimestamp != nil || refused(is) {
+		return // it failed before there was a run, and the Job is that of the last
 	}
 	if hasCondition(job, batchv1.JobComplete) != nil && h.before(job) {
 		h.complain("session %s is Failed with %s, but its Job is complete", is.Name, ready.Reason)
