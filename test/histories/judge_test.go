@@ -249,6 +249,9 @@ func (h *history) judgeFailure(is *v1alpha1.AgenticSession) {
 	if ready.Reason == v1alpha1.ReasonRunnerLost && there && h.begun[job.UID] && job.DeletionTimestamp == nil && (is.Status.JobUID == "" || is.Status.JobUID == string(job.UID)) {
 		h.complain("the run of %s is told to be lost, but Job %s is there", is.Name, job.Name)
 	}
+	if ready.Reason == v1alpha1.ReasonQuotaExceeded && !strings.HasPrefix(ready.Message, "the runner was not ready within") {
+		h.complain("session %s is Failed for a quota, which may be raised: %s", is.Name, ready.Message)
+	}
 	if !there || job.DeletionTimestamp != nil || refused(is) {
 		return // it failed before there was a run, and the Job is that of the last
 	}
