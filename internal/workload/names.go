@@ -97,6 +97,9 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
 // reservedName would give a session's ServiceAccount the name of that of a project's scheduled sessions.
 const reservedName = "trigger"
 
+// variableName is a name of an environment variable that every Kubernetes takes.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
 // maxEnvBytes is how long one environment variable may be: Linux refuses to start a program with
 // one of 128 KiB or more.
 const maxEnvBytes = 128*1024 - 256
@@ -131,6 +134,9 @@ func Problems(s *v1alpha1.AgenticSession) []string {
 	}
 	total := 0
 	for name, value := range s.Spec.EnvironmentVariables {
+		if !variableName.MatchString(name) {
+			problems = append(problems, fmt.Sprintf("the name %.80q in spec.environmentVariables cannot be that of a variable: rename it; it must begin with a letter or '_' and hold only letters, digits, '_', '-' and '.'", name))
+		}
 		if total += len(literal(name, string(value)).Value); len(value) > maxEnvBytes {
 			problems = append(problems, fmt.Sprintf("the variable %s in spec.environmentVariables has %d bytes, more than the %d that a runner can be started with: shorten it", name, len(value), maxEnvBytes))
 		}
