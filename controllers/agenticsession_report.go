@@ -19,9 +19,9 @@ const (
 	// afterConflict is when a session is looked at again whose status could not be written because it
 	// changed meanwhile. Its event makes the next pass before; this is for one that got lost.
 	afterConflict = time.Second
-	// statusWrites is how often a pass tries to write the status while others change the session in
-	// what the pass does not rest on.
-	statusWrites = 5
+	// writesOfAPass is how often a pass tries to write the status, or to remove a request, while others change
+	// the session in what the pass does not rest on.
+	writesOfAPass = 5
 )
 
 // report writes the status where it differs, and tells of a phase change after it was written. It
@@ -42,7 +42,7 @@ func (r *AgenticSessionReconciler) report(ctx context.Context, w *session.World,
 			return 0, fmt.Errorf("writing the status: %w", err)
 		}
 		holds, lookErr := false, error(nil)
-		if try < statusWrites {
+		if try < writesOfAPass {
 			holds, lookErr = r.holds(ctx, w, d)
 		}
 		if lookErr != nil {

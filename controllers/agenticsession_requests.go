@@ -72,10 +72,41 @@ type operation struct {
 	Value string `json:"value,omitempty"`
 }
 
-// removeAnnotations removes what still says what this pass has seen. Exactly means that nothing else may have
-// changed either: a request without a time reads like the next one.
+// removeAnnotations removes what still says what this pass has seen. Exactly means that nothing else that
+// matters may have changed either: a request without a time reads like the next one. Others may write to the
+// session all the time, so that is tried again under the version that is there now.
 func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *seen, keys []string, exactly bool) error {
 	s := o.world.Session
+	for try := 1; ; try++ {
+		patch := removal(s, keys, exactly)
+		if len(patch) == 0 {
+			return nil
+		}
+		data, err := json.Marshal(patch)
+		if err != nil {
+			return fmt.Errorf("encoding the removal of a request: %w", err)
+		}
+		changed := s.DeepCopy()
+		err = r.Client.Patch(ctx, changed, client.RawPatch(types.JSONPatchType, data))
+		switch {
+		case err == nil:
+			o.take(changed)
+			return nil
+		case !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+			return fmt.Errorf("removing the request that was carried out: %w", err)
+		case !exactly || try == writesOfAPass:
+			return nil // the annotation says something else by now; the event of that makes the next pass
+		}
+		now := &v1alpha1.AgenticSession{}
+		if found, err := lookup(ctx, r.Live, client.ObjectKeyFromObject(s), now); err != nil || !found || !session.Unchanged(s, now) {
+			return err
+		}
+		s = now
+	}
+}
+
+// removal is the patch that removes annotations as they are.
+func removal(s *v1alpha1.AgenticSession, keys []string, exactly bool) []operation {
 	var patch []operation
 	for _, key := range keys {
 		value, there := s.Annotations[key]
@@ -92,22 +123,7 @@ func (r *AgenticSessionReconciler) removeAnnotations(ctx context.Context, o *see
 	if exactly {
 		patch = append(patch, operation{"test", "/metadata/resourceVersion", s.ResourceVersion})
 	}
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("encoding the removal of a request: %w", err)
-	}
-	changed := s.DeepCopy()
-	err = r.Client.Patch(ctx, changed, client.RawPatch(types.JSONPatchType, data))
-	switch {
-	case err == nil:
-		o.take(changed)
-		return nil
-	case apierrors.IsInvalid(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		// The annotation says something else by now; the event of that makes the next pass.
-		return nil
-	default:
-		return fmt.Errorf("removing the request that was carried out: %w", err)
-	}
+	return patch
 }
 
 // take goes on with the session as the API server has it after a write of ours to its metadata. It
